@@ -1,0 +1,35 @@
+"""What learns: frozen Equinox modules, with no training code in them."""
+
+from attnlab.models._heads import AbstractHead, LinearHead, OwnHead, TwoLayerHead
+from attnlab.models._incidence import Incidence, kernel
+from attnlab.models._pooling import Tokens, pool, pool_fast, pool_tokens, too_wide
+from attnlab.models._word_attention import (
+    WordAttention,
+    WordAttentionConfig,
+    attention_of,
+    attention_weights,
+    cast,
+    literal_logits,
+    pooled_logits,
+)
+
+__all__ = [
+    "AbstractHead",
+    "Incidence",
+    "LinearHead",
+    "OwnHead",
+    "Tokens",
+    "TwoLayerHead",
+    "WordAttention",
+    "WordAttentionConfig",
+    "attention_of",
+    "attention_weights",
+    "cast",
+    "kernel",
+    "literal_logits",
+    "pool",
+    "pool_fast",
+    "pool_tokens",
+    "pooled_logits",
+    "too_wide",
+]

@@ -1,0 +1,207 @@
+"""The constant matrix X of a corpus (sentences × words) and its one product, in both directions."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib.util
+import os
+import warnings
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float, Int
+
+import attnlab._precision  # noqa: F401  (turns float64 on)
+from attnlab._errors import AttnlabError
+from attnlab.tasks import Corpus
+
+Kernel = Literal["native", "xla"]
+
+
+@functools.cache
+def _native_library() -> ctypes.CDLL | None:
+    """Load the compiled kernel and make it known to XLA; ``None`` where it was not built."""
+    spec = importlib.util.find_spec("attnlab.models._native")
+    if spec is None or spec.origin is None:
+        return None
+    try:
+        library = ctypes.CDLL(spec.origin)
+        for kind in ("f32", "f64"):
+            handler = jax.ffi.pycapsule(getattr(library, f"attnlab_row_sums_{kind}"))
+            jax.ffi.register_ffi_target(f"attnlab_row_sums_{kind}", handler, platform="cpu")
+    except Exception as error:
+        # Built against another JAX: go on with XLA's own operations, several times slower, and say so.
+        warnings.warn(
+            f"the compiled kernel does not load ({error}); reinstall attnlab to build it anew", stacklevel=2
+        )
+        return None
+    return library
+
+
+def kernel() -> Kernel:
+    """The kernel that sums rows: ``"native"`` (compiled at installation) or ``"xla"`` (several times slower).
+
+    The environment variable ``ATTNLAB_KERNEL`` forces one of the two. Results of the two agree to rounding, not
+    bit for bit, so the name is stored with every training run.
+    """
+    asked = os.environ.get("ATTNLAB_KERNEL", "")
+    if asked == "xla":
+        return "xla"
+    if asked not in ("", "native"):
+        raise AttnlabError(f"ATTNLAB_KERNEL={asked!r}: expected 'native' or 'xla'")
+    on_cpu = jax.default_backend() == "cpu"
+    if on_cpu and _native_library() is not None:
+        return "native"
+    if asked == "native":
+        raise AttnlabError(
+            "ATTNLAB_KERNEL=native, but the kernel was not built: install a C++ compiler and reinstall"
+        )
+    return "xla"
+
+
+class RowIndex(eqx.Module):
+    """One direction of X: row ``r`` has the entries ``ids[offsets[r]:offsets[r + 1]]``.
+
+    ``weights`` are the counts, or empty where every count is one; ``rows`` is the row of each entry.
+    """
+
+    offsets: Int[Array, "rows+1"]
+    ids: Int[Array, "entries"]
+    rows: Int[Array, "entries"]
+    weights: Float[Array, "_"]
+
+    @classmethod
+    def of(cls, offsets: np.ndarray, ids: np.ndarray, counts: np.ndarray, dtype: DTypeLike) -> RowIndex:
+        """Move one direction of a corpus to JAX."""
+        if len(ids) >= 2**31:
+            raise AttnlabError(f"{len(ids)} entries are too many for one index: train on parts of the corpus")
+        weights = counts if (counts != 1).any() else counts[:0]
+        rows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        return cls(
+            jnp.asarray(offsets, jnp.int32), jnp.asarray(ids, jnp.int32), jnp.asarray(rows, jnp.int32),
+            jnp.asarray(weights, dtype),
+        )  # fmt: skip
+
+    @property
+    def arrays(self) -> tuple[Array, Array, Array, Array]:
+        """The four arrays, in the order in which the product takes them."""
+        return self.offsets, self.ids, self.rows, self.weights
+
+    def entry_weights(self) -> Float[Array, "entries"]:
+        """The count of each entry, also where all are one."""
+        return self.weights if self.weights.size else jnp.ones(self.ids.shape, self.weights.dtype)
+
+
+def _sum_rows(
+    table: Array, offsets: Array, ids: Array, rows: Array, weights: Array, *, which: Kernel
+) -> Array:
+    """``out[..., r, :] = Σ_k weights[k] · table[..., ids[k], :]`` over the entries k of row r."""
+    shape = (*table.shape[:-2], offsets.shape[0] - 1, table.shape[-1])
+    if which == "native":
+        kind = "f32" if table.dtype == jnp.float32 else "f64"
+        call = jax.ffi.ffi_call(f"attnlab_row_sums_{kind}", jax.ShapeDtypeStruct(shape, table.dtype))
+        return call(offsets, ids, weights, table)
+    gathered = table.at[..., ids, :].get(mode="promise_in_bounds")
+    if weights.size:
+        gathered = gathered * weights[:, None]
+    return (
+        jnp.zeros(shape, table.dtype)
+        .at[..., rows, :]
+        .add(gathered, indices_are_sorted=True, mode="promise_in_bounds")
+    )
+
+
+# The product is a JAX primitive of its own: linear in the table, its transpose is the product with the other
+# direction's index, and a batch of tables shares one pass over the index. Operands: the table, then the four
+# arrays of the direction that is summed, then the four of the other.
+_row_sums_p = Primitive("attnlab_row_sums")
+
+
+def _row_sums(table: Array, *index: Array, which: Kernel) -> Array:
+    return _sum_rows(table, *index[:4], which=which)
+
+
+def _row_sums_shape(table, *index, which):
+    del which
+    return jax.core.ShapedArray((*table.shape[:-2], index[0].shape[0] - 1, table.shape[-1]), table.dtype)
+
+
+def _row_sums_transpose(cotangent, table, *index, which):
+    del table
+    if type(cotangent) is ad.Zero:
+        return (cotangent, *(None,) * 8)
+    return (_row_sums_p.bind(cotangent, *index[4:], *index[:4], which=which), *(None,) * 8)
+
+
+def _row_sums_batch(args, axes, *, which):
+    table, *index = args
+    if all(axis is None for axis in axes[1:]):
+        return _row_sums_p.bind(jnp.moveaxis(table, axes[0], 0), *index, which=which), 0
+    moved = [
+        arg if axis is None else jnp.moveaxis(arg, axis, 0) for arg, axis in zip(args, axes, strict=True)
+    ]
+    size = next(arg.shape[0] for arg, axis in zip(moved, axes, strict=True) if axis is not None)
+    whole = [
+        jnp.broadcast_to(arg, (size, *arg.shape)) if axis is None else arg
+        for arg, axis in zip(moved, axes, strict=True)
+    ]
+    return jax.lax.map(lambda one: _row_sums_p.bind(*one, which=which), tuple(whole)), 0
+
+
+_row_sums_p.def_impl(jax.jit(_row_sums, static_argnames="which"))
+_row_sums_p.def_abstract_eval(_row_sums_shape)
+ad.defjvp(_row_sums_p, lambda dot, _, *index, which: _row_sums_p.bind(dot, *index, which=which), *(None,) * 8)
+ad.primitive_transposes[_row_sums_p] = _row_sums_transpose
+batching.primitive_batchers[_row_sums_p] = _row_sums_batch
+mlir.register_lowering(_row_sums_p, mlir.lower_fun(_row_sums, multiple_results=False))
+
+
+class Incidence(eqx.Module):
+    """X, the sentences × words matrix of counts, stored by sentence and by word so that nothing is scattered.
+
+    >>> corpus = Corpus.from_tokens([["a", "b", "b"], ["c"]], labels=[0, 1])
+    >>> X = Incidence.of(corpus, jnp.float64)
+    >>> X.sentence_sums(jnp.eye(3)).tolist()
+    [[1.0, 2.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+
+    by_sentence: RowIndex
+    by_word: RowIndex
+    labels: Int[Array, "sentences"]
+    kernel: Kernel = eqx.field(static=True)
+
+    @classmethod
+    def of(cls, corpus: Corpus, dtype: DTypeLike) -> Incidence:
+        """Move a corpus to JAX; ``dtype`` is the type of the tables that will be summed."""
+        words = corpus.by_word
+        return cls(
+            by_sentence=RowIndex.of(corpus.offsets, corpus.words, corpus.counts, dtype),
+            by_word=RowIndex.of(words.offsets, words.sentences, words.counts, dtype),
+            labels=jnp.asarray(corpus.labels, jnp.int32),
+            kernel=kernel(),
+        )
+
+    @property
+    def sentences(self) -> int:
+        """Number of sentences."""
+        return self.labels.shape[0]
+
+    @property
+    def words(self) -> int:
+        """Size of the vocabulary."""
+        return self.by_word.offsets.shape[0] - 1
+
+    def sentence_sums(self, table: Float[Array, "words columns"]) -> Float[Array, "sentences columns"]:
+        """``X @ table``; differentiable to any order, forward or reverse."""
+        return _row_sums_p.bind(table, *self.by_sentence.arrays, *self.by_word.arrays, which=self.kernel)
+
+    def word_sums(self, values: Float[Array, "sentences columns"]) -> Float[Array, "words columns"]:
+        """``Xᵀ @ values``."""
+        return _row_sums_p.bind(values, *self.by_word.arrays, *self.by_sentence.arrays, which=self.kernel)

@@ -1,0 +1,113 @@
+"""Attention pooling of bags of words: project, then pool (THEORY A2)."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from attnlab.models._incidence import Incidence
+
+# exp(s − max s) must stay well inside the normal numbers, also after a division by a sum of such terms.
+_SPREAD_LIMIT = {jnp.dtype("float32"): 40.0, jnp.dtype("float64"): 300.0}
+
+
+def too_wide(scores: Float[Array, "words"]) -> Bool[Array, ""]:
+    """Whether one shift for all sentences could underflow, so that each sentence needs its own."""
+    return jnp.max(scores) - jnp.min(scores) > _SPREAD_LIMIT[scores.dtype]
+
+
+@jax.custom_batching.custom_vmap
+def any_in_batch(flag: Bool[Array, ""]) -> Bool[Array, ""]:
+    """The flag itself; under ``vmap``, whether it is set in any run of the batch.
+
+    The result does not vary over the batch, so that a ``cond`` on it stays a branch instead of becoming the
+    evaluation of both sides.
+    """
+    return flag
+
+
+@any_in_batch.def_vmap
+def _any_in_batch(axis_size, in_batched, flag):
+    del axis_size
+    return any_in_batch(jnp.any(flag, axis=0) if in_batched[0] else flag), False
+
+
+class Tokens(eqx.Module):
+    """Some sentences as a flat list of tokens: token ``i`` is word ``ids[i]`` of sentence ``rows[i]``.
+
+    A token of weight zero is not there: it takes no part in any sum.
+    """
+
+    ids: Int[Array, "tokens"]
+    rows: Int[Array, "tokens"]
+    weights: Float[Array, "tokens"]
+    labels: Int[Array, "sentences"]
+
+    @classmethod
+    def of(cls, incidence: Incidence) -> Tokens:
+        """All sentences."""
+        index = incidence.by_sentence
+        return cls(index.ids, index.rows, index.entry_weights(), incidence.labels)
+
+    @classmethod
+    def gather(cls, incidence: Incidence, sentences: Int[Array, "batch"], capacity: int) -> Tokens:
+        """A minibatch inside a compiled function; ``capacity`` bounds the number of its entries."""
+        index = incidence.by_sentence
+        starts, ends = index.offsets[sentences], index.offsets[sentences + 1]
+        upto = jnp.cumsum(ends - starts)
+        place = jnp.arange(capacity, dtype=jnp.int32)
+        row = jnp.searchsorted(upto, place, side="right").astype(jnp.int32)
+        inside = place < upto[-1]
+        row = jnp.where(inside, row, 0)
+        entry = jnp.where(inside, starts[row] + place - (upto[row] - (ends - starts)[row]), 0)
+        weights = jnp.where(inside, index.entry_weights()[entry], 0)
+        return cls(index.ids[entry], row, weights, incidence.labels[sentences])
+
+    def weigh(self, scores: Float[Array, "words"]) -> Float[Array, "tokens"]:
+        """Attention of every token, by the literal softmax with the shift of its own sentence."""
+        n = self.labels.shape[0]
+        s = jnp.where(self.weights > 0, scores[self.ids], -jnp.inf)
+        top = jax.lax.stop_gradient(jax.ops.segment_max(s, self.rows, n))
+        e = self.weights * jnp.exp(s - top[self.rows])
+        return e / jax.ops.segment_sum(e, self.rows, n)[self.rows]
+
+
+def pool_tokens(
+    scores: Float[Array, "words"], table: Float[Array, "words columns"], tokens: Tokens
+) -> Float[Array, "sentences columns"]:
+    """``Σ_w a_w table_w`` per sentence with every sentence's own shift: safe for any scores, and slower."""
+    attended = tokens.weigh(scores)[:, None] * table[tokens.ids]
+    return jax.ops.segment_sum(attended, tokens.rows, tokens.labels.shape[0])
+
+
+def pool_fast(
+    scores: Float[Array, "words"], table: Float[Array, "words columns"], incidence: Incidence
+) -> Float[Array, "sentences columns"]:
+    """The same by one sparse product: ``Z = X @ [e, e·table]``, pooled = ``Z[:, 1:] / Z[:, :1]``.
+
+    One shift serves all sentences, so the scores must not be ``too_wide``.
+    """
+    e = jnp.exp(scores - jax.lax.stop_gradient(jnp.max(scores)))[:, None]
+    z = incidence.sentence_sums(jnp.concatenate([e, e * table], axis=1))
+    return z[:, 1:] / z[:, :1]
+
+
+def pool(
+    scores: Float[Array, "words"], table: Float[Array, "words columns"], incidence: Incidence
+) -> Float[Array, "sentences columns"]:
+    """Pooled rows, fast where one shift is enough and safe otherwise; differentiable to any order.
+
+    >>> from attnlab.tasks import Corpus
+    >>> corpus = Corpus.from_tokens([["a", "b"], ["c"]], labels=[0, 1])
+    >>> pool(jnp.array([500.0, 0.0, -500.0]), jnp.eye(3), Incidence.of(corpus, jnp.float64)).round(6).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    return jax.lax.cond(
+        any_in_batch(jax.lax.stop_gradient(too_wide(scores))),
+        lambda s, t: pool_tokens(s, t, Tokens.of(incidence)),
+        lambda s, t: pool_fast(s, t, incidence),
+        scores,
+        table,
+    )

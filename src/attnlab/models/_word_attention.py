@@ -1,0 +1,172 @@
+"""Word attention (THEORY A1): one global query, a key and an embedding per word, a head on the context."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float, Key
+
+from attnlab._errors import AttnlabError
+from attnlab.models._heads import AbstractHead, HeadMaker, make_head
+from attnlab.models._incidence import Incidence
+from attnlab.models._pooling import Tokens, pool
+from attnlab.tasks import Corpus
+
+Part = Literal["embeddings", "keys", "query", "head"]
+PARTS: tuple[Part, ...] = ("embeddings", "keys", "query", "head")
+
+
+class WordAttention(eqx.Module):
+    """Score ``s_w = q·κ_w``; attention ``a_w = e^{s_w} / Σ_u e^{s_u}`` over a sentence; logits = head(Σ_w a_w ν_w).
+
+    - ``embeddings`` ν: (words, d), ``keys`` κ: (words, k), ``query`` q: (k,);
+    - ``trained`` names the parts that a training run moves.
+    """
+
+    embeddings: Float[Array, "words d"]
+    keys: Float[Array, "words k"]
+    query: Float[Array, "k"]
+    head: AbstractHead
+    trained: tuple[Part, ...] = eqx.field(static=True, default=("embeddings", "keys"))
+
+    def scores(self) -> Float[Array, "words"]:
+        """``s_w = q·κ_w`` of every word."""
+        return self.keys @ self.query
+
+    def table(self) -> Float[Array, "words columns"]:
+        """The embeddings behind the head's linear first layer."""
+        projection = self.head.projection()
+        return self.embeddings if projection is None else self.embeddings @ projection
+
+
+@dataclass(frozen=True)
+class WordAttentionConfig:
+    """How a ``WordAttention`` starts. Scales are standard deviations; the defaults are the reference setting.
+
+    - ``head``: ``"fixed"`` (FC), ``"linear"`` (TC), ``"two_layer"`` (TL) or a function ``(key, d, classes) → head``;
+      ``head_scale`` multiplies its initial weights.
+    - ``query_norm``: ``None`` draws the query with ``query_std`` per coordinate (|q|² then differs much between
+      seeds); a number keeps the drawn direction and fixes |q|.
+    - ``trained``: the parts that move; ``None`` for embeddings and keys, and the head unless it is the fixed one.
+
+    >>> config = WordAttentionConfig(words=50, classes=2, head="linear", query_norm=1.0)
+    >>> model = config.init(jax.random.key(0))
+    >>> model.trained, model.embeddings.shape, round(float(jnp.linalg.norm(model.query)), 6)
+    (('embeddings', 'keys', 'head'), (50, 10), 1.0)
+    """
+
+    words: int
+    classes: int
+    head: str | HeadMaker = "fixed"
+    embedding_dim: int = 10
+    key_dim: int = 10
+    embedding_std: float = 1e-6
+    key_std: float = 0.0
+    query_std: float = 0.3
+    query_norm: float | None = None
+    head_scale: float = 1.0
+    hidden: int = 10
+    trained: tuple[Part, ...] | None = None
+
+    def __post_init__(self):
+        for name in ("words", "classes", "embedding_dim", "key_dim", "hidden"):
+            if getattr(self, name) < 1:
+                raise AttnlabError(f"{name}={getattr(self, name)}: expected at least 1")
+        for name in ("embedding_std", "key_std", "query_std", "head_scale"):
+            if not getattr(self, name) >= 0:
+                raise AttnlabError(f"{name}={getattr(self, name)}: a scale must be ≥ 0")
+        if isinstance(self.head, str) and self.head not in ("fixed", "linear", "two_layer"):
+            raise AttnlabError(
+                f"head={self.head!r}: expected 'fixed', 'linear', 'two_layer' or a function (key, d, classes) → head"
+            )
+        unknown = [p for p in self.trained or () if p not in PARTS]
+        if unknown:
+            raise AttnlabError(f"trained={self.trained}: {unknown[0]!r} is not a part; the parts are {PARTS}")
+
+    @classmethod
+    def for_corpus(cls, corpus: Corpus, **settings) -> WordAttentionConfig:
+        """The configuration whose sizes fit a corpus."""
+        return cls(words=len(corpus.vocabulary), classes=len(corpus.classes), **settings)
+
+    @property
+    def trained_parts(self) -> tuple[Part, ...]:
+        """The parts that a training run moves."""
+        if self.trained is not None:
+            return tuple(p for p in PARTS if p in self.trained)
+        return ("embeddings", "keys") if self.head == "fixed" else ("embeddings", "keys", "head")
+
+    def init(self, key: Key[Array, ""], dtype: DTypeLike = "float64") -> WordAttention:
+        """Draw initial parameters, in float64 and then rounded: a seed is the same start in both types."""
+        embedding_key, key_key, query_key, head_key = jax.random.split(key, 4)
+
+        def normal(key: Key[Array, ""], *shape: int) -> Array:
+            return jax.random.normal(key, shape, jnp.float64)
+
+        query = self.query_std * normal(query_key, self.key_dim)
+        if self.query_norm is not None:
+            query = query * (self.query_norm / jnp.linalg.norm(query))
+        model = WordAttention(
+            embeddings=self.embedding_std * normal(embedding_key, self.words, self.embedding_dim),
+            keys=self.key_std * normal(key_key, self.words, self.key_dim),
+            query=query,
+            head=make_head(
+                self.head,
+                head_key,
+                self.embedding_dim,
+                self.classes,
+                hidden=self.hidden,
+                scale=self.head_scale,
+            ),
+            trained=self.trained_parts,
+        )
+        return cast(model, dtype)
+
+
+def cast(model: WordAttention, dtype: DTypeLike) -> WordAttention:
+    """The same model with all its parameters in one floating type."""
+    kind = jnp.dtype(dtype)
+    return jax.tree.map(lambda leaf: leaf.astype(kind) if eqx.is_inexact_array(leaf) else leaf, model)
+
+
+def literal_logits(model: WordAttention, corpus: Corpus) -> Float[Array, "sentences classes"]:
+    """Logits straight from the equation, one sentence and one word after the other: slow, the oracle of the rest."""
+    logits = []
+    for n in range(len(corpus)):
+        span = slice(corpus.offsets[n], corpus.offsets[n + 1])
+        tokens = np.repeat(corpus.words[span], corpus.counts[span])
+        scores = jnp.stack([jnp.dot(model.query, model.keys[w]) for w in tokens])
+        attention = jax.nn.softmax(scores)
+        context = sum(
+            (a * model.embeddings[w] for a, w in zip(attention, tokens, strict=True)),
+            start=0 * model.embeddings[0],
+        )
+        logits.append(model.head(context))
+    return jnp.stack(logits)
+
+
+def pooled_logits(model: WordAttention, incidence: Incidence) -> Float[Array, "sentences classes"]:
+    """The same by projecting once and pooling with a sparse product (up to a shift common to a sentence's logits)."""
+    return jax.vmap(model.head.finish)(pool(model.scores(), model.table(), incidence))
+
+
+def attention_weights(model: WordAttention, corpus: Corpus) -> Float[np.ndarray, "entries"]:
+    """Attention of each entry of the corpus, counts included: the weights of a sentence sum to one.
+
+    Entry ``i`` is the word ``corpus.words[i]`` of the sentence ``corpus.rows[i]``.
+    """
+    tokens = Tokens.of(Incidence.of(corpus, model.query.dtype))
+    return np.asarray(tokens.weigh(model.scores()))
+
+
+def attention_of(model: WordAttention, corpus: Corpus, sentence: int) -> list[tuple[str, float]]:
+    """The words of one sentence with the attention they get, most attended first, for looking at."""
+    alone = corpus.subset([sentence])
+    weights = attention_weights(model, alone)
+    order = np.argsort(-weights, kind="stable")
+    return [(corpus.vocabulary[alone.words[i]], float(weights[i])) for i in order]

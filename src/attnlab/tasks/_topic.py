@@ -1,0 +1,105 @@
+"""The topic task of Lu, Mao and Nayak (2021), section 3."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+from jaxtyping import Float, Int, Key
+from numpy import ndarray
+
+import attnlab._precision  # noqa: F401  (turns float64 on)
+from attnlab._errors import AttnlabError
+from attnlab.tasks._corpus import Corpus
+
+
+@dataclass(frozen=True)
+class TopicTask:
+    """Sentences of one topic word of their label and ``noise_words`` words drawn uniformly from a dictionary.
+
+    ``topic_words`` is the number of topic words of each topic, or one number per topic;
+    ``topic_probabilities`` are the label frequencies (equal when ``None``); ``dictionary`` is the number of
+    words without a topic. Topic words come first in the vocabulary. The defaults are the reference setting.
+
+    >>> task = TopicTask(topics=2, topic_words=1, dictionary=50, noise_words=3)
+    >>> corpus = task.sample(100, key=jax.random.key(0))
+    >>> corpus
+    Corpus(100 sentences, 400 words in all, vocabulary 52, 2 classes)
+    >>> task.topic_word_ids, [corpus.vocabulary[w] for w in task.topic_word_ids]
+    (array([0, 1]), ['topic0.word0', 'topic1.word0'])
+    """
+
+    topics: int = 4
+    topic_words: int | tuple[int, ...] = 2
+    topic_probabilities: tuple[float, ...] | None = None
+    dictionary: int = 5000
+    noise_words: int = 20
+
+    def __post_init__(self):
+        if self.topics < 2:
+            raise AttnlabError(f"topics={self.topics}: a topic task needs at least 2 topics")
+        if len(self.words_per_topic) != self.topics or self.words_per_topic.min() < 1:
+            raise AttnlabError(
+                f"topic_words={self.topic_words}: give one number ≥ 1, or {self.topics} of them, one per topic"
+            )
+        p = self.label_probabilities
+        if len(p) != self.topics or p.min() <= 0 or abs(p.sum() - 1) > 1e-9:
+            raise AttnlabError(
+                f"topic_probabilities={self.topic_probabilities}: give {self.topics} positive numbers that sum to 1"
+            )
+        if self.noise_words < 0 or self.dictionary < 1:
+            raise AttnlabError(
+                f"noise_words={self.noise_words} must be ≥ 0 and dictionary={self.dictionary} must be ≥ 1"
+            )
+
+    @property
+    def words_per_topic(self) -> Int[ndarray, "topics"]:
+        """How many topic words each topic has."""
+        given = self.topic_words
+        return np.full(self.topics, given) if isinstance(given, int) else np.asarray(given, np.int64)
+
+    @property
+    def label_probabilities(self) -> Float[ndarray, "topics"]:
+        """How often each label occurs."""
+        given = self.topic_probabilities
+        return np.full(self.topics, 1 / self.topics) if given is None else np.asarray(given, np.float64)
+
+    @property
+    def topic_word_ids(self) -> Int[ndarray, "topic_words"]:
+        """Numbers of the topic words."""
+        return np.arange(self.words_per_topic.sum())
+
+    @property
+    def topic_of_word(self) -> Int[ndarray, "words"]:
+        """The truth: the topic of each word, −1 for a word without one."""
+        topics = np.repeat(np.arange(self.topics), self.words_per_topic)
+        return np.concatenate([topics, np.full(self.dictionary, -1)])
+
+    @property
+    def word_frequency(self) -> Float[ndarray, "topic_words"]:
+        """Population share of the sentences that hold each topic word: P_t of THEORY A5."""
+        return np.repeat(self.label_probabilities / self.words_per_topic, self.words_per_topic)
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """Names of the words, topic words first."""
+        topical = [f"topic{t}.word{i}" for t, n in enumerate(self.words_per_topic) for i in range(n)]
+        return (*topical, *(f"noise{i}" for i in range(self.dictionary)))
+
+    def sample(self, sentences: int, *, key: Key[jax.Array, ""]) -> Corpus:
+        """Draw sentences."""
+        if sentences < 1:
+            raise AttnlabError(f"sentences={sentences}: draw at least one")
+        label_key, topic_key, noise_key = jax.random.split(key, 3)
+        cumulative = np.cumsum(self.label_probabilities)
+        uniform = np.asarray(jax.random.uniform(label_key, (sentences,), dtype=np.float64))
+        labels = np.searchsorted(cumulative[:-1], uniform, side="right")
+        within = np.asarray(jax.random.uniform(topic_key, (sentences,), dtype=np.float64))
+        first = np.concatenate([[0], np.cumsum(self.words_per_topic)])[labels]
+        topical = first + np.floor(within * self.words_per_topic[labels]).astype(np.int64)
+        noise = np.asarray(jax.random.randint(noise_key, (sentences, self.noise_words), 0, self.dictionary))
+        words = np.concatenate([topical[:, None], noise + len(self.topic_word_ids)], axis=1)
+        rows = np.repeat(np.arange(sentences), words.shape[1])
+        classes = tuple(f"topic{t}" for t in range(self.topics))
+        return Corpus.from_pairs(rows, words.ravel(), labels, vocabulary=self.vocabulary, classes=classes)

@@ -1,0 +1,47 @@
+"""How it learns: descent and flow, probes that say what is recorded, the trajectory that results."""
+
+from attnlab.training._loop import EarlyStopping
+from attnlab.training._objective import Frame, WordObjective
+from attnlab.training._optimizers import Adam, GradientDescent, GradientFlow, OptaxOptimizer
+from attnlab.training._probes import (
+    AbstractProbe,
+    Accuracy,
+    Attention,
+    GradientNorm,
+    InstantProbe,
+    Loss,
+    Measure,
+    Moment,
+    Norms,
+    Scores,
+    Transition,
+)
+from attnlab.training._schedule import At, Every, Logarithmic
+from attnlab.training._train import train
+from attnlab.training._trajectory import Trajectory
+
+__all__ = [
+    "AbstractProbe",
+    "Accuracy",
+    "Adam",
+    "At",
+    "Attention",
+    "EarlyStopping",
+    "Every",
+    "Frame",
+    "GradientDescent",
+    "GradientFlow",
+    "GradientNorm",
+    "InstantProbe",
+    "Logarithmic",
+    "Loss",
+    "Measure",
+    "Moment",
+    "Norms",
+    "OptaxOptimizer",
+    "Scores",
+    "Trajectory",
+    "Transition",
+    "WordObjective",
+    "train",
+]

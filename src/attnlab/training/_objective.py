@@ -1,0 +1,394 @@
+"""What is trained: word attention on a corpus, in the coordinates that make a step cheapest.
+
+Descent moves ``κ_w`` only along a frozen query and ``ν_w`` only inside the span of a frozen first layer. It is then
+exact to keep one number per word along the query and one per column of that layer (THEORY A2, ENGINE).
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, PyTree
+
+from attnlab.models import AbstractHead, Incidence, Tokens, WordAttention, pool_fast, pool_tokens, too_wide
+from attnlab.models._pooling import any_in_batch
+from attnlab.tasks import Corpus
+
+Trained = PyTree[Float[Array, "..."]]
+Rows = Int[Array, "rows"] | None
+
+
+class Evaluation(NamedTuple):
+    """Loss and gradient of one step, with ``Σ_n a_n c_n·g_n`` per word where a probe asks for it."""
+
+    loss: Float[Array, ""]
+    gradient: Trained
+    context_term: Float[Array, "words"] | None
+
+
+def _rows(array: Array, rows: Rows) -> Array:
+    return array if rows is None else array[rows]
+
+
+class AbstractScores(eqx.Module):
+    """The scores as a function of what is trained of keys and query."""
+
+    @abc.abstractmethod
+    def initial(self) -> Trained:
+        """Coordinates at the start."""
+
+    @abc.abstractmethod
+    def scores(self, trained: Trained, rows: Rows = None) -> Float[Array, "rows"]:
+        """``s_w``."""
+
+    @abc.abstractmethod
+    def gradient(self, trained: Trained, ds: Float[Array, "words"]) -> Trained:
+        """What descent follows, from ``∂L/∂s``."""
+
+    @abc.abstractmethod
+    def gradient_square(self, gradient: Trained) -> Float[Array, ""]:
+        """Squared norm of the gradient in keys and query."""
+
+    @abc.abstractmethod
+    def restore(self, trained: Trained) -> tuple[Array, Array]:
+        """Keys and query."""
+
+
+class FreeScores(AbstractScores):
+    """Keys and query themselves."""
+
+    keys: Float[Array, "words k"]
+    query: Float[Array, "k"]
+    parts: tuple[str, ...] = eqx.field(static=True)
+
+    def initial(self) -> Trained:
+        """The trained ones of keys and query."""
+        return {name: getattr(self, name) for name in self.parts}
+
+    def restore(self, trained: Trained) -> tuple[Array, Array]:
+        """Keys and query."""
+        return trained.get("keys", self.keys), trained.get("query", self.query)
+
+    def scores(self, trained: Trained, rows: Rows = None) -> Array:
+        """``κ_w·q``."""
+        keys, query = self.restore(trained)
+        return _rows(keys, rows) @ query
+
+    def gradient(self, trained: Trained, ds: Array) -> Trained:
+        """``∂L/∂κ_w = ∂L/∂s_w·q`` and ``∂L/∂q = Σ_w ∂L/∂s_w·κ_w``."""
+        keys, query = self.restore(trained)
+        full = {"keys": ds[:, None] * query[None, :], "query": ds @ keys}
+        return {name: full[name] for name in self.parts}
+
+    def gradient_square(self, gradient: Trained) -> Array:
+        """Sum of squares."""
+        return sum((jnp.sum(g**2) for g in gradient.values()), start=jnp.zeros((), self.query.dtype))
+
+
+class LineScores(AbstractScores):
+    """Trained keys under a frozen query: ``κ_w = κ_w(0) + b_w q``, ``s_w = s_w(0) + |q|² b_w``, ``ḃ = −∂L/∂s``."""
+
+    keys: Float[Array, "words k"]
+    query: Float[Array, "k"]
+    start: Float[Array, "words"]
+    metric: Float[Array, ""]
+
+    def initial(self) -> Trained:
+        """``b = 0``."""
+        return {"along_query": jnp.zeros_like(self.start)}
+
+    def restore(self, trained: Trained) -> tuple[Array, Array]:
+        """Keys and query."""
+        return self.keys + trained["along_query"][:, None] * self.query[None, :], self.query
+
+    def scores(self, trained: Trained, rows: Rows = None) -> Array:
+        """``s_w(0) + |q|² b_w``."""
+        return _rows(self.start, rows) + self.metric * _rows(trained["along_query"], rows)
+
+    def gradient(self, trained: Trained, ds: Array) -> Trained:
+        """``∂L/∂s``: the metric |q|² is applied where the score is read."""
+        del trained
+        return {"along_query": ds}
+
+    def gradient_square(self, gradient: Trained) -> Array:
+        """``|q|² Σ_w (∂L/∂s_w)²``."""
+        return self.metric * jnp.sum(gradient["along_query"] ** 2)
+
+
+class AbstractValues(eqx.Module):
+    """The projected table as a function of what is trained of embeddings and head."""
+
+    @abc.abstractmethod
+    def initial(self) -> Trained:
+        """Coordinates at the start."""
+
+    @abc.abstractmethod
+    def head(self, trained: Trained) -> AbstractHead:
+        """The head."""
+
+    @abc.abstractmethod
+    def embeddings(self, trained: Trained, rows: Rows = None) -> Float[Array, "rows d"]:
+        """``ν_w``."""
+
+    @abc.abstractmethod
+    def embedding_change(self, update: Trained, rows: Rows = None) -> Float[Array, "rows d"]:
+        """``Δν_w`` of an update."""
+
+    @abc.abstractmethod
+    def table(self, trained: Trained) -> Float[Array, "words columns"]:
+        """The embeddings behind the head's first layer."""
+
+    @abc.abstractmethod
+    def gradient(self, trained: Trained, dtable: Float[Array, "words columns"], dhead: PyTree) -> Trained:
+        """What descent follows, from ``∂L/∂table`` and the head's gradient behind its first layer."""
+
+    @abc.abstractmethod
+    def gradient_square(self, gradient: Trained) -> Float[Array, ""]:
+        """Squared norm of the gradient in embeddings and head."""
+
+
+class FreeValues(AbstractValues):
+    """Embeddings and head themselves."""
+
+    start: Float[Array, "words d"]
+    start_head: AbstractHead
+    parts: tuple[str, ...] = eqx.field(static=True)
+
+    def initial(self) -> Trained:
+        """The trained ones of embeddings and head."""
+        full = {"embeddings": self.start, "head": eqx.filter(self.start_head, eqx.is_inexact_array)}
+        return {name: full[name] for name in self.parts}
+
+    def head(self, trained: Trained) -> AbstractHead:
+        """The head."""
+        return eqx.combine(trained["head"], self.start_head) if "head" in self.parts else self.start_head
+
+    def embeddings(self, trained: Trained, rows: Rows = None) -> Array:
+        """``ν_w``."""
+        return _rows(trained.get("embeddings", self.start), rows)
+
+    def embedding_change(self, update: Trained, rows: Rows = None) -> Array:
+        """``Δν_w``; zero for frozen embeddings."""
+        if "embeddings" in self.parts:
+            return _rows(update["embeddings"], rows)
+        return jnp.zeros_like(_rows(self.start, rows))
+
+    def table(self, trained: Trained) -> Array:
+        """``E @ projection``."""
+        projection = self.head(trained).projection()
+        embeddings = self.embeddings(trained)
+        return embeddings if projection is None else embeddings @ projection
+
+    def gradient(self, trained: Trained, dtable: Array, dhead: PyTree) -> Trained:
+        """``∂L/∂E = ∂L/∂U·Wᵀ`` and ``∂L/∂W = Eᵀ·∂L/∂U`` plus what lies behind the first layer."""
+        _, pull = jax.vjp(self.table, trained)
+        (gradient,) = pull(dtable)
+        if "head" in self.parts:
+            gradient["head"] = jax.tree.map(jnp.add, gradient["head"], dhead)
+        return gradient
+
+    def gradient_square(self, gradient: Trained) -> Array:
+        """Sum of squares."""
+        return sum((jnp.sum(g**2) for g in jax.tree.leaves(gradient)), start=jnp.zeros((), self.start.dtype))
+
+
+class SpanValues(AbstractValues):
+    """Trained embeddings under a frozen first layer P: ``E = E(0) + A Pᵀ``, ``U = U(0) + A PᵀP``, ``Ȧ = −∂L/∂U``."""
+
+    start: Float[Array, "words d"]
+    start_head: AbstractHead
+    projection: Float[Array, "d columns"]
+    start_table: Float[Array, "words columns"]
+    metric: Float[Array, "columns columns"]
+
+    def initial(self) -> Trained:
+        """``A = 0``."""
+        return {"along_head": jnp.zeros_like(self.start_table)}
+
+    def head(self, trained: Trained) -> AbstractHead:
+        """The frozen head."""
+        del trained
+        return self.start_head
+
+    def embeddings(self, trained: Trained, rows: Rows = None) -> Array:
+        """``E(0) + A Pᵀ``."""
+        return _rows(self.start, rows) + self.embedding_change(trained, rows)
+
+    def embedding_change(self, update: Trained, rows: Rows = None) -> Array:
+        """``ΔA Pᵀ``."""
+        return _rows(update["along_head"], rows) @ self.projection.T
+
+    def table(self, trained: Trained) -> Array:
+        """``U(0) + A PᵀP``."""
+        return self.start_table + trained["along_head"] @ self.metric
+
+    def gradient(self, trained: Trained, dtable: Array, dhead: PyTree) -> Trained:
+        """``∂L/∂U``: the metric PᵀP is applied where the table is read."""
+        del trained, dhead
+        return {"along_head": dtable}
+
+    def gradient_square(self, gradient: Trained) -> Array:
+        """``‖∂L/∂U·Pᵀ‖²``."""
+        return jnp.sum((gradient["along_head"] @ self.metric) * gradient["along_head"])
+
+
+class Frame(eqx.Module):
+    """What does not move in one run, and the way from the trained coordinates to the model."""
+
+    keyed: AbstractScores
+    valued: AbstractValues
+    trained_parts: tuple[str, ...] = eqx.field(static=True)
+
+    @classmethod
+    def of(cls, model: WordAttention, *, reduced: bool) -> Frame:
+        """Choose coordinates for a model; ``reduced`` allows those that only linear optimisers keep exact."""
+        parts = model.trained
+        if reduced and "keys" in parts and "query" not in parts:
+            scores = LineScores(model.keys, model.query, model.scores(), model.query @ model.query)
+        else:
+            scores = FreeScores(model.keys, model.query, tuple(p for p in ("keys", "query") if p in parts))
+        projection = model.head.projection()
+        narrow = projection is not None and projection.shape[1] < projection.shape[0]
+        if reduced and narrow and "embeddings" in parts and "head" not in parts:
+            metric = projection.T @ projection
+            values = SpanValues(
+                model.embeddings, model.head, projection, model.embeddings @ projection, metric
+            )
+        else:
+            values = FreeValues(
+                model.embeddings, model.head, tuple(p for p in ("embeddings", "head") if p in parts)
+            )
+        return cls(scores, values, parts)
+
+    def initial(self) -> Trained:
+        """Coordinates at the start."""
+        return {"scores": self.keyed.initial(), "values": self.valued.initial()}
+
+    def scores(self, trained: Trained, rows: Rows = None) -> Float[Array, "rows"]:
+        """``s_w``."""
+        return self.keyed.scores(trained["scores"], rows)
+
+    def embeddings(self, trained: Trained, rows: Rows = None) -> Float[Array, "rows d"]:
+        """``ν_w``."""
+        return self.valued.embeddings(trained["values"], rows)
+
+    def embedding_change(self, update: Trained, rows: Rows = None) -> Float[Array, "rows d"]:
+        """``Δν_w`` of an update."""
+        return self.valued.embedding_change(update["values"], rows)
+
+    def model(self, trained: Trained) -> WordAttention:
+        """The whole model."""
+        keys, query = self.keyed.restore(trained["scores"])
+        values = trained["values"]
+        return WordAttention(
+            self.valued.embeddings(values), keys, query, self.valued.head(values), self.trained_parts
+        )
+
+    def gradient_norm(self, gradient: Trained) -> Float[Array, ""]:
+        """Norm of the gradient in the model's own trained parameters."""
+        square = self.keyed.gradient_square(gradient["scores"])
+        return jnp.sqrt(square + self.valued.gradient_square(gradient["values"]))
+
+
+class WordObjective(eqx.Module):
+    """Mean cross-entropy of word attention on a corpus."""
+
+    incidence: Incidence
+    capacity: int = eqx.field(static=True, default=0)
+
+    @classmethod
+    def of(cls, corpus: Corpus, dtype: jnp.dtype, batch_size: int | None = None) -> WordObjective:
+        """Move a corpus to JAX; a minibatch has room for its ``batch_size`` longest sentences."""
+        sizes = jnp.diff(jnp.asarray(corpus.offsets))
+        capacity = 0 if batch_size is None else int(jnp.sort(sizes)[-batch_size:].sum())
+        return cls(Incidence.of(corpus, dtype), capacity)
+
+    def loss_and_logits(
+        self, frame: Frame, trained: Trained
+    ) -> tuple[Float[Array, ""], Float[Array, "sentences c"]]:
+        """Loss on all sentences, and logits."""
+        scores, table = frame.scores(trained), frame.valued.table(trained["values"])
+        head = frame.valued.head(trained["values"])
+        pooled = jax.lax.cond(
+            any_in_batch(too_wide(scores)),
+            lambda: pool_tokens(scores, table, Tokens.of(self.incidence)),
+            lambda: pool_fast(scores, table, self.incidence),
+        )
+        logits = jax.vmap(head.finish)(pooled)
+        return _cross_entropy(logits, self.incidence.labels), logits
+
+    def evaluate(
+        self, frame: Frame, trained: Trained, batch: Int[Array, "batch"] | None, *, context: bool
+    ) -> Evaluation:
+        """Loss and gradient, on all sentences or on a minibatch of them."""
+        scores, table = frame.scores(trained), frame.valued.table(trained["values"])
+        head = frame.valued.head(trained["values"])
+        if batch is not None:
+            raw = _from_tokens(
+                scores, table, head, Tokens.gather(self.incidence, batch, self.capacity), context
+            )
+        else:
+            raw = _guarded(scores, table, head, self.incidence, context)
+        loss, ds, dtable, dhead, term = raw
+        gradient = {
+            "scores": frame.keyed.gradient(trained["scores"], ds),
+            "values": frame.valued.gradient(trained["values"], dtable, dhead),
+        }
+        return Evaluation(loss, gradient, term)
+
+
+def _cross_entropy(
+    logits: Float[Array, "sentences classes"], labels: Int[Array, "sentences"]
+) -> Float[Array, ""]:
+    return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
+
+
+def _differentiate(scores, table, head, labels, pool):
+    """Loss, its derivatives by scores, table and head, and ``c_n·g_n = −pooled_n·∂L/∂pooled_n`` per sentence."""
+    pooled, pull = jax.vjp(pool, scores, table)
+    arrays, static = eqx.partition(head, eqx.is_inexact_array)
+
+    def cost(pooled, arrays):
+        return _cross_entropy(jax.vmap(eqx.combine(arrays, static).finish)(pooled), labels)
+
+    loss, (dpooled, dhead) = jax.value_and_grad(cost, argnums=(0, 1))(pooled, arrays)
+    return loss, *pull(dpooled), dhead, -jnp.sum(pooled * dpooled, axis=1)
+
+
+def _from_tokens(scores, table, head, tokens: Tokens, context: bool):
+    *raw, along = _differentiate(scores, table, head, tokens.labels, lambda s, t: pool_tokens(s, t, tokens))
+    if not context:
+        return (*raw, None)
+    terms = tokens.weigh(scores) * along[tokens.rows]
+    return (*raw, jax.ops.segment_sum(terms, tokens.ids, scores.shape[0]))
+
+
+def _from_incidence(scores, table, head, incidence: Incidence, context: bool):
+    *raw, along = _differentiate(
+        scores, table, head, incidence.labels, lambda s, t: pool_fast(s, t, incidence)
+    )
+    if not context:
+        return (*raw, None)
+    e = jnp.exp(scores - jnp.max(scores))[:, None]
+    return (*raw, (e * incidence.word_sums(along[:, None] / incidence.sentence_sums(e)))[:, 0])
+
+
+def _guarded(scores, table, head, incidence: Incidence, context: bool):
+    """The fast evaluation, and the safe one for those runs of a batch whose scores are too wide.
+
+    The fast result is computed first and kept wherever it holds, so that a run's numbers do not depend on its
+    neighbours in the batch.
+    """
+    fast = _from_incidence(scores, table, head, incidence, context)
+    wide = too_wide(scores)
+
+    def safe(_):
+        slow = _from_tokens(scores, table, head, Tokens.of(incidence), context)
+        return jax.tree.map(lambda a, b: jnp.where(wide, a, b), slow, fast)
+
+    return jax.lax.cond(any_in_batch(wide), safe, lambda same: same, fast)

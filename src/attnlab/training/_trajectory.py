@@ -1,0 +1,102 @@
+"""What a training call returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+import xarray as xr
+
+from attnlab._errors import AttnlabError
+from attnlab.models import WordAttention
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """Recorded rows of all runs, how each run ended, and the trained models.
+
+    - ``data``: one labelled data set with dimensions (seed, step, …). Rows that a run did not reach are nan (never
+      true of a finished run). ``status`` says in a word how each run ended (``finished``, ``stopped early``,
+      ``non-finite``, ``interrupted``, ``not started``), ``reason`` in a sentence, ``last_step`` at which step.
+    - ``models``: the parameters where each run ended (the best ones after early stopping); ``model(seed)`` is one.
+    """
+
+    data: xr.Dataset
+    models: dict[int, WordAttention]
+
+    def model(self, seed: int) -> WordAttention:
+        """The model that the run of this seed ended with."""
+        if seed not in self.models:
+            raise AttnlabError(
+                f"no model of seed {seed}; there are models of the seeds {sorted(self.models)}"
+            )
+        return self.models[seed]
+
+    @property
+    def finished(self) -> bool:
+        """Whether every run went to its end."""
+        return all(s in ("finished", "stopped early") for s in self.data.status.values.tolist())
+
+
+class Recorder:
+    """Collects rows on the host, run by run."""
+
+    def __init__(self, seeds: Sequence[int], steps: np.ndarray):
+        self.seeds, self.steps = list(seeds), steps
+        self.values: dict[str, np.ndarray] = {}
+        self.status = ["not started"] * len(self.seeds)
+        self.reason = ["interrupted before this run began"] * len(self.seeds)
+        self.last_step = np.full(len(self.seeds), -1)
+        self.best_step = np.full(len(self.seeds), -1)
+        self.per_run: dict[str, np.ndarray] = {}
+        self.models: dict[int, WordAttention] = {}
+
+    def write(self, position: int, first: int, rows: dict[str, np.ndarray]) -> None:
+        """Store rows ``first, first + 1, …`` of the run at ``position``."""
+        for name, block in rows.items():
+            if name not in self.values:
+                shape = (len(self.seeds), len(self.steps), *block.shape[1:])
+                kind = block.dtype if np.issubdtype(block.dtype, np.floating) else np.float64
+                self.values[name] = np.full(shape, np.nan, kind)
+            self.values[name][position, first : first + len(block)] = block
+
+    def note(self, position: int, **numbers: float) -> None:
+        """Store numbers that belong to a whole run."""
+        for name, number in numbers.items():
+            self.per_run.setdefault(name, np.full(len(self.seeds), np.nan))[position] = number
+
+    def end(self, position: int, status: str, reason: str, step: int, best_step: int | None = None) -> None:
+        """Say how a run ended, and forget rows that it did not reach."""
+        self.status[position], self.reason[position], self.last_step[position] = status, reason, step
+        if best_step is not None:
+            self.best_step[position] = best_step
+        unreached = self.steps >= step if status == "non-finite" else self.steps > step
+        for values in self.values.values():
+            values[position, unreached] = np.nan
+
+    def dataset(
+        self, dims: dict[str, tuple[str, ...]], words: Sequence[str], attrs: dict[str, Any]
+    ) -> xr.Dataset:
+        """The labelled data set."""
+        variables: dict[str, Any] = {
+            name: (("seed", "step", *dims[name]), values) for name, values in self.values.items()
+        }
+        variables |= {name: (("seed",), values) for name, values in self.per_run.items()}
+        variables["status"] = (("seed",), np.asarray(self.status, dtype=np.str_))
+        variables["reason"] = (("seed",), np.asarray(self.reason, dtype=np.str_))
+        variables["last_step"] = (("seed",), self.last_step)
+        if (self.best_step >= 0).any():
+            variables["best_step"] = (("seed",), self.best_step)
+        coords: dict[str, Any] = {"seed": self.seeds, "step": self.steps}
+        if any("word" in axes for axes in dims.values()):
+            coords["word"] = np.asarray(words, dtype=np.str_)
+        data = xr.Dataset(variables, coords=coords, attrs=attrs)
+        return data.assign_coords(time=("step", self.steps * attrs["step_size"]))
+
+
+def to_host(tree: Any) -> Any:
+    """The same tree with NumPy arrays for leaves."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, tree)
