@@ -75,9 +75,7 @@ class Balance(AbstractProbe):
 def _squares(moment: Moment) -> tuple[Array, Array]:
     weight = moment.frame.valued.head(moment.trained["values"]).first_weight()
     if weight is None:
-        raise AttnlabError(
-            "Balance needs a head with a linear first layer; a head of one's own does not name it"
-        )
+        raise AttnlabError("Balance needs a head with a linear first layer; a head of one's own does not name it")
     embeddings = moment.frame.embeddings(moment.trained)
     return embeddings.T @ embeddings, weight @ weight.T
 
@@ -110,9 +108,7 @@ class QueryBalance(AbstractProbe):
         keys, query = moment.frame.keyed.restore(moment.trained["scores"])
         return keys.T @ keys - jnp.outer(query, query), query / jnp.linalg.norm(query), jnp.sum(keys, axis=0)
 
-    def follow(
-        self, memory: tuple[Array, Array, Array], transition: Transition
-    ) -> tuple[Array, Array, Array]:
+    def follow(self, memory: tuple[Array, Array, Array], transition: Transition) -> tuple[Array, Array, Array]:
         """The start stays."""
         del transition
         return memory
@@ -144,9 +140,7 @@ def balance_error(data: xr.Dataset) -> xr.DataArray:
 
 def query_balance_error(data: xr.Dataset) -> xr.DataArray:
     """Drift of KᵀK − qqᵀ at the last step over the final |q|², per seed."""
-    return (
-        (data.query_balance_drift / data.query_square).isel(step=-1, drop=True).rename("query_balance_error")
-    )
+    return (data.query_balance_drift / data.query_square).isel(step=-1, drop=True).rename("query_balance_error")
 
 
 def order_in_step(step_sizes: np.ndarray, errors: np.ndarray) -> np.ndarray:

@@ -109,9 +109,7 @@ def sen_norm(score: Any, *, others: Any, query_norm: Any, initial_norm: Any = 0.
     return np.sqrt(np.maximum(2 * half + query_norm**2 * initial_norm**2, 0.0))
 
 
-def sen_error(
-    data: xr.Dataset, others: Any, *, form: Form = "plain", least_score: float = 0.05
-) -> xr.DataArray:
+def sen_error(data: xr.Dataset, others: Any, *, form: Form = "plain", least_score: float = 0.05) -> xr.DataArray:
     """Relative error of the predicted ``|q||ν|`` against the measured one; nan where the score is ≤ ``least_score``.
 
     - ``"plain"``: the relation with ``others`` words beside each word (a number, or one per word);

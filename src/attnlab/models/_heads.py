@@ -144,6 +144,4 @@ def make_head(
     if callable(kind):
         head = kind(key, d, classes)
         return head if isinstance(head, AbstractHead) else OwnHead(head)
-    raise AttnlabError(
-        f"head={kind!r}: expected 'fixed', 'linear', 'two_layer' or a function (key, d, classes) → head"
-    )
+    raise AttnlabError(f"head={kind!r}: expected 'fixed', 'linear', 'two_layer' or a function (key, d, classes) → head")

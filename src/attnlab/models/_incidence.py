@@ -38,9 +38,7 @@ def _native_library() -> ctypes.CDLL | None:
             jax.ffi.register_ffi_target(f"attnlab_row_sums_{kind}", handler, platform="cpu")
     except Exception as error:
         # Built against another JAX: go on with XLA's own operations, several times slower, and say so.
-        warnings.warn(
-            f"the compiled kernel does not load ({error}); reinstall attnlab to build it anew", stacklevel=2
-        )
+        warnings.warn(f"the compiled kernel does not load ({error}); reinstall attnlab to build it anew", stacklevel=2)
         return None
     return library
 
@@ -60,9 +58,7 @@ def kernel() -> Kernel:
     if on_cpu and _native_library() is not None:
         return "native"
     if asked == "native":
-        raise AttnlabError(
-            "ATTNLAB_KERNEL=native, but the kernel was not built: install a C++ compiler and reinstall"
-        )
+        raise AttnlabError("ATTNLAB_KERNEL=native, but the kernel was not built: install a C++ compiler and reinstall")
     return "xla"
 
 
@@ -99,9 +95,7 @@ class RowIndex(eqx.Module):
         return self.weights if self.weights.size else jnp.ones(self.ids.shape, self.weights.dtype)
 
 
-def _sum_rows(
-    table: Array, offsets: Array, ids: Array, rows: Array, weights: Array, *, which: Kernel
-) -> Array:
+def _sum_rows(table: Array, offsets: Array, ids: Array, rows: Array, weights: Array, *, which: Kernel) -> Array:
     """``out[..., r, :] = Σ_k weights[k] · table[..., ids[k], :]`` over the entries k of row r."""
     shape = (*table.shape[:-2], offsets.shape[0] - 1, table.shape[-1])
     if which == "native":
@@ -112,9 +106,7 @@ def _sum_rows(
     if weights.size:
         gathered = gathered * weights[:, None]
     return (
-        jnp.zeros(shape, table.dtype)
-        .at[..., rows, :]
-        .add(gathered, indices_are_sorted=True, mode="promise_in_bounds")
+        jnp.zeros(shape, table.dtype).at[..., rows, :].add(gathered, indices_are_sorted=True, mode="promise_in_bounds")
     )
 
 
@@ -144,9 +136,7 @@ def _row_sums_batch(args, axes, *, which):
     table, *index = args
     if all(axis is None for axis in axes[1:]):
         return _row_sums_p.bind(jnp.moveaxis(table, axes[0], 0), *index, which=which), 0
-    moved = [
-        arg if axis is None else jnp.moveaxis(arg, axis, 0) for arg, axis in zip(args, axes, strict=True)
-    ]
+    moved = [arg if axis is None else jnp.moveaxis(arg, axis, 0) for arg, axis in zip(args, axes, strict=True)]
     size = next(arg.shape[0] for arg, axis in zip(moved, axes, strict=True) if axis is not None)
     whole = [
         jnp.broadcast_to(arg, (size, *arg.shape)) if axis is None else arg

@@ -79,9 +79,7 @@ class Corpus:
         """
         sentences, labels = list(sentences), list(labels)
         if len(sentences) != len(labels):
-            raise AttnlabError(
-                f"got {len(sentences)} sentences but {len(labels)} labels; give one label per sentence"
-            )
+            raise AttnlabError(f"got {len(sentences)} sentences but {len(labels)} labels; give one label per sentence")
         names = list(vocabulary) if vocabulary is not None else sorted({w for s in sentences for w in s})
         kinds = list(classes) if classes is not None else sorted(set(labels), key=lambda c: (str(type(c)), c))
         word_ids = {w: i for i, w in enumerate(names)}
@@ -181,9 +179,7 @@ class Corpus:
             if isinstance(word, str):
                 names = names or {name: i for i, name in enumerate(self.vocabulary)}
                 if word not in names:
-                    raise AttnlabError(
-                        f"the word {word!r} is not in the vocabulary of {len(self.vocabulary)} words"
-                    )
+                    raise AttnlabError(f"the word {word!r} is not in the vocabulary of {len(self.vocabulary)} words")
                 numbers.append(names[word])
             elif 0 <= int(word) < len(self.vocabulary):
                 numbers.append(int(word))
@@ -195,9 +191,7 @@ class Corpus:
         """The given sentences, in the given order, over the same vocabulary and classes."""
         chosen = np.asarray(sentences, np.int64)
         if chosen.size and not -1 < chosen.min() <= chosen.max() < len(self):
-            raise AttnlabError(
-                f"sentence numbers must lie in 0..{len(self) - 1}, got {chosen.min()}..{chosen.max()}"
-            )
+            raise AttnlabError(f"sentence numbers must lie in 0..{len(self) - 1}, got {chosen.min()}..{chosen.max()}")
         sizes = np.diff(self.offsets)[chosen]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         places = np.arange(offsets[-1]) - np.repeat(offsets[:-1] - self.offsets[chosen], sizes)
@@ -271,12 +265,7 @@ def _check(corpus: Corpus) -> None:
         raise AttnlabError(
             f"all sentences have the one label {_shown(corpus.classes)}: classification needs at least 2 classes"
         )
-    if (
-        len(offsets) != len(labels) + 1
-        or offsets[0] != 0
-        or offsets[-1] != len(words)
-        or len(counts) != len(words)
-    ):
+    if len(offsets) != len(labels) + 1 or offsets[0] != 0 or offsets[-1] != len(words) or len(counts) != len(words):
         raise AttnlabError(
             f"offsets (length {len(offsets)}, ending at {offsets[-1]}) do not fit {len(labels)} labels "
             f"and {len(words)} entries with {len(counts)} counts"

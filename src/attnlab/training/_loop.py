@@ -118,9 +118,7 @@ def _moment(rules: Rules, run: Run, fixed: Fixed, shared: Shared) -> tuple[Run, 
     batch = _batch_of(rules, run, shared)
     evaluation = shared.objective.evaluate(fixed.frame, run.trained, batch, context=rules.context)
     bad = _running(run) & ~jnp.isfinite(evaluation.loss)
-    run = run._replace(
-        status=jnp.where(bad, NON_FINITE, run.status), ended=jnp.where(bad, run.step, run.ended)
-    )
+    run = run._replace(status=jnp.where(bad, NON_FINITE, run.status), ended=jnp.where(bad, run.step, run.ended))
     return run, _at(run, fixed, shared, evaluation, batch is None)
 
 
@@ -139,13 +137,9 @@ def _at(run: Run, fixed: Fixed, shared: Shared, evaluation: Evaluation, full_bat
 
 def _moved(rules: Rules, run: Run, moment: Moment) -> Run:
     """Take one step."""
-    update, state = rules.optimizer.transformation().update(
-        moment.evaluation.gradient, run.optimizer, run.trained
-    )
+    update, state = rules.optimizer.transformation().update(moment.evaluation.gradient, run.optimizer, run.trained)
     transition = Transition(moment, update, rules.optimizer.step_size)
-    memories = tuple(
-        probe.follow(memory, transition) for probe, memory in zip(rules.probes, run.probes, strict=True)
-    )
+    memories = tuple(probe.follow(memory, transition) for probe, memory in zip(rules.probes, run.probes, strict=True))
     return run._replace(
         step=run.step + 1, trained=optax.apply_updates(run.trained, update), optimizer=state, probes=memories
     )

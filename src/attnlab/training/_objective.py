@@ -256,13 +256,9 @@ class Frame(eqx.Module):
         narrow = projection is not None and projection.shape[1] < projection.shape[0]
         if reduced and narrow and "embeddings" in parts and "head" not in parts:
             metric = projection.T @ projection
-            values = SpanValues(
-                model.embeddings, model.head, projection, model.embeddings @ projection, metric
-            )
+            values = SpanValues(model.embeddings, model.head, projection, model.embeddings @ projection, metric)
         else:
-            values = FreeValues(
-                model.embeddings, model.head, tuple(p for p in ("embeddings", "head") if p in parts)
-            )
+            values = FreeValues(model.embeddings, model.head, tuple(p for p in ("embeddings", "head") if p in parts))
         return cls(scores, values, parts)
 
     def initial(self) -> Trained:
@@ -285,9 +281,7 @@ class Frame(eqx.Module):
         """The whole model."""
         keys, query = self.keyed.restore(trained["scores"])
         values = trained["values"]
-        return WordAttention(
-            self.valued.embeddings(values), keys, query, self.valued.head(values), self.trained_parts
-        )
+        return WordAttention(self.valued.embeddings(values), keys, query, self.valued.head(values), self.trained_parts)
 
     def gradient_norm(self, gradient: Trained) -> Float[Array, ""]:
         """Norm of the gradient in the model's own trained parameters."""
@@ -308,9 +302,7 @@ class WordObjective(eqx.Module):
         capacity = 0 if batch_size is None else int(jnp.sort(sizes)[-batch_size:].sum())
         return cls(Incidence.of(corpus, dtype), capacity)
 
-    def loss_and_logits(
-        self, frame: Frame, trained: Trained
-    ) -> tuple[Float[Array, ""], Float[Array, "sentences c"]]:
+    def loss_and_logits(self, frame: Frame, trained: Trained) -> tuple[Float[Array, ""], Float[Array, "sentences c"]]:
         """Loss on all sentences, and logits."""
         scores, table = frame.scores(trained), frame.valued.table(trained["values"])
         head = frame.valued.head(trained["values"])
@@ -329,9 +321,7 @@ class WordObjective(eqx.Module):
         scores, table = frame.scores(trained), frame.valued.table(trained["values"])
         head = frame.valued.head(trained["values"])
         if batch is not None:
-            raw = _from_tokens(
-                scores, table, head, Tokens.gather(self.incidence, batch, self.capacity), context
-            )
+            raw = _from_tokens(scores, table, head, Tokens.gather(self.incidence, batch, self.capacity), context)
         else:
             raw = _guarded(scores, table, head, self.incidence, context)
         loss, ds, dtable, dhead, term = raw
@@ -342,9 +332,7 @@ class WordObjective(eqx.Module):
         return Evaluation(loss, gradient, term)
 
 
-def _cross_entropy(
-    logits: Float[Array, "sentences classes"], labels: Int[Array, "sentences"]
-) -> Float[Array, ""]:
+def _cross_entropy(logits: Float[Array, "sentences classes"], labels: Int[Array, "sentences"]) -> Float[Array, ""]:
     return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
 
 
@@ -369,9 +357,7 @@ def _from_tokens(scores, table, head, tokens: Tokens, context: bool):
 
 
 def _from_incidence(scores, table, head, incidence: Incidence, context: bool):
-    *raw, along = _differentiate(
-        scores, table, head, incidence.labels, lambda s, t: pool_fast(s, t, incidence)
-    )
+    *raw, along = _differentiate(scores, table, head, incidence.labels, lambda s, t: pool_fast(s, t, incidence))
     if not context:
         return (*raw, None)
     e = jnp.exp(scores - jnp.max(scores))[:, None]

@@ -48,9 +48,7 @@ class Moment(NamedTuple):
         if name is None:
             return self.objective
         if name not in self.splits:
-            raise AttnlabError(
-                f"no split {name!r}; given were {sorted(self.splits) or 'none'} (train(..., splits=…))"
-            )
+            raise AttnlabError(f"no split {name!r}; given were {sorted(self.splits) or 'none'} (train(..., splits=…))")
         return self.splits[name]
 
 
@@ -252,9 +250,7 @@ class Measure(InstantProbe):
         """The user's number."""
         value = jnp.asarray(self.function(moment.model()))
         if value.ndim != len(self.axes):
-            raise AttnlabError(
-                f"Measure {self.name!r} returned shape {value.shape} but declares axes {self.axes}"
-            )
+            raise AttnlabError(f"Measure {self.name!r} returned shape {value.shape} but declares axes {self.axes}")
         return {self.name: value}
 
 

@@ -169,15 +169,11 @@ def _descend_all(
             return
         positions = list(range(first, min(first + width, len(recorder.seeds))))
         bar.update(bar.task_ids[0], runs=f"run {first + 1} of {len(recorder.seeds)}")
-        filled = [recorder.seeds[p] for p in positions] + [recorder.seeds[positions[-1]]] * (
-            width - len(positions)
-        )
+        filled = [recorder.seeds[p] for p in positions] + [recorder.seeds[positions[-1]]] * (width - len(positions))
         fixeds = [job.fixed(seed) for seed in filled]
         fixed = fixeds[0] if width == 1 else _stacked(fixeds)
         for position, one in zip(positions, fixeds, strict=False):
-            recorder.note(
-                position, query_norm=float(jnp.linalg.norm(one.frame.model(one.frame.initial()).query))
-            )
+            recorder.note(position, query_norm=float(jnp.linalg.norm(one.frame.model(one.frame.initial()).query)))
         run = _descend_group(rules, fixed, shared, recorder, positions, bar, interrupt)
         _finish_group(rules, run, fixed, recorder, positions)
 
@@ -204,9 +200,7 @@ def _descend_group(
         status = np.atleast_1d(np.asarray(run.status))
         elapsed = time.perf_counter() - begun
         for i, position in enumerate(positions):
-            recorder.write(
-                position, row, {n: (v if rules.width == 1 else v[i])[:rows] for n, v in host.items()}
-            )
+            recorder.write(position, row, {n: (v if rules.width == 1 else v[i])[:rows] for n, v in host.items()})
         moved = reached - at
         # The first call compiles: its time says nothing about the rate.
         rate = (moved + rows) / max(elapsed, 1e-6) if row or at else 1e9 if elapsed < 1e-3 else 50.0
@@ -217,9 +211,7 @@ def _descend_group(
     return run
 
 
-def _slots(
-    steps: np.ndarray, row: int, at: int, budget: int, most_rows: int
-) -> tuple[list[int], list[int], int, int]:
+def _slots(steps: np.ndarray, row: int, at: int, budget: int, most_rows: int) -> tuple[list[int], list[int], int, int]:
     """The slots of one call: which steps to train to, where their rows go, how many rows, the step reached.
 
     The row of step ``at`` is due when ``steps[row] == at``; a long way to the next row is cut where the budget ends.
@@ -295,17 +287,13 @@ def _flow_all(
         rows, final, evaluations, succeeded = to_host(solve_flow(flow, probes, fixed, shared, times))
         recorder.write(position, 0, rows)
         model = fixed.frame.model(jax.tree.map(jnp.asarray, final))
-        recorder.note(
-            position, query_norm=float(jnp.linalg.norm(model.query)), gradient_evaluations=int(evaluations)
-        )
+        recorder.note(position, query_norm=float(jnp.linalg.norm(model.query)), gradient_evaluations=int(evaluations))
         if succeeded:
             recorder.end(position, "finished", "all steps done", last)
         else:
             finite = np.isfinite(np.stack([v.reshape(len(v), -1).sum(1) for v in rows.values()])).all(0)
             reached = int(recorder.steps[int(finite.sum()) - 1]) if finite.any() else 0
-            reason = (
-                f"the integrator gave up after {int(evaluations)} gradient evaluations, near step {reached}"
-            )
+            reason = f"the integrator gave up after {int(evaluations)} gradient evaluations, near step {reached}"
             recorder.end(position, "non-finite", reason, reached + 1)
         recorder.models[seed] = to_host(model)
         bar.update(bar.task_ids[0], advance=last)
@@ -355,9 +343,7 @@ def _rows_per_call(dims: Mapping[str, tuple[str, ...]], words: int) -> int:
     return int(np.clip(_BYTES_PER_CALL // _row_bytes(dims, words), 1, 512))
 
 
-def _check_size(
-    dims: Mapping[str, tuple[str, ...]], runs: int, rows: int, words: int, dtype: jnp.dtype
-) -> None:
+def _check_size(dims: Mapping[str, tuple[str, ...]], runs: int, rows: int, words: int, dtype: jnp.dtype) -> None:
     need = runs * rows * _row_bytes(dims, words, dtype.itemsize)
     if need > _BYTES_OF_RECORD:
         raise AttnlabError(
@@ -383,19 +369,9 @@ def _check(
     if batch_size is not None and not 1 <= batch_size <= sentences:
         raise AttnlabError(f"batch_size={batch_size}: expected 1 to {sentences}, the number of sentences")
     if stop is not None and stop.split not in splits:
-        raise AttnlabError(
-            f"early stopping watches the split {stop.split!r}, which is not among {sorted(splits)}"
-        )
+        raise AttnlabError(f"early stopping watches the split {stop.split!r}, which is not among {sorted(splits)}")
     if isinstance(rule, GradientFlow):
         every = [type(p).__name__ for p in record if p.every_step]
         if every or batch_size is not None or stop is not None:
-            what = (
-                f"the probe {every[0]}"
-                if every
-                else "batch_size"
-                if batch_size is not None
-                else "early stopping"
-            )
-            raise AttnlabError(
-                f"a gradient flow has no steps: {what} needs GradientDescent or another descent"
-            )
+            what = f"the probe {every[0]}" if every else "batch_size" if batch_size is not None else "early stopping"
+            raise AttnlabError(f"a gradient flow has no steps: {what} needs GradientDescent or another descent")

@@ -30,9 +30,7 @@ class Trajectory:
     def model(self, seed: int) -> WordAttention:
         """The model that the run of this seed ended with."""
         if seed not in self.models:
-            raise AttnlabError(
-                f"no model of seed {seed}; there are models of the seeds {sorted(self.models)}"
-            )
+            raise AttnlabError(f"no model of seed {seed}; there are models of the seeds {sorted(self.models)}")
         return self.models[seed]
 
     @property
@@ -77,9 +75,7 @@ class Recorder:
         for values in self.values.values():
             values[position, unreached] = np.nan
 
-    def dataset(
-        self, dims: dict[str, tuple[str, ...]], words: Sequence[str], attrs: dict[str, Any]
-    ) -> xr.Dataset:
+    def dataset(self, dims: dict[str, tuple[str, ...]], words: Sequence[str], attrs: dict[str, Any]) -> xr.Dataset:
         """The labelled data set."""
         variables: dict[str, Any] = {
             name: (("seed", "step", *dims[name]), values) for name, values in self.values.items()
