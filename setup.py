@@ -15,7 +15,7 @@ setup(
             "attnlab.models._native",
             sources=["src/attnlab/models/_native.cc"],
             include_dirs=[str(Path(jaxlib.__file__).parent / "include")],
-            extra_compile_args=["-std=c++17", "-O3", "-ffp-contract=off", "-w"],
+            extra_compile_args=["-std=c++17", "-O2", "-ffp-contract=off", "-w"],
             language="c++",
             optional=True,
         )

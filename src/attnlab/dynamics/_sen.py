@@ -82,7 +82,7 @@ class Surroundings(InstantProbe):
         top = jnp.max(s)
         e = jnp.exp(s - top)[:, None]
         sums = incidence.sentence_sums(jnp.concatenate([e, e * nu], axis=1))
-        own = index.entry_weights() * e[index.rows, 0]
+        own = index.weights * e[index.rows, 0]
         others = jnp.maximum(sums[index.ids, 0] - own, 0)
         inverse = jnp.where(others > 0, 1 / jnp.where(others > 0, others, 1), 0)
         # Σ_k (C_{n(k)} − own_k ν) / others_k over the sentences n(k) of a word: a row sum with weights of its own.

@@ -2,7 +2,7 @@
 
 from attnlab.models._heads import AbstractHead, LinearHead, OwnHead, TwoLayerHead
 from attnlab.models._incidence import Incidence, kernel
-from attnlab.models._pooling import Tokens, pool, pool_fast, pool_tokens, too_wide
+from attnlab.models._pooling import Tokens, any_in_batch, pool, pool_fast, pool_tokens, too_wide
 from attnlab.models._word_attention import (
     WordAttention,
     WordAttentionConfig,
@@ -22,6 +22,7 @@ __all__ = [
     "TwoLayerHead",
     "WordAttention",
     "WordAttentionConfig",
+    "any_in_batch",
     "attention_of",
     "attention_weights",
     "cast",

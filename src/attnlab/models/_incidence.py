@@ -7,6 +7,7 @@ import functools
 import importlib.util
 import os
 import warnings
+from collections.abc import Sequence
 from typing import Literal
 
 import equinox as eqx
@@ -33,9 +34,10 @@ def _native_library() -> ctypes.CDLL | None:
         return None
     try:
         library = ctypes.CDLL(spec.origin)
-        for kind in ("f32", "f64"):
-            handler = jax.ffi.pycapsule(getattr(library, f"attnlab_row_sums_{kind}"))
-            jax.ffi.register_ffi_target(f"attnlab_row_sums_{kind}", handler, platform="cpu")
+        for name in (
+            f"attnlab_{call}_{kind}" for call in ("row_sums", "pool", "pool_gradient") for kind in ("f32", "f64")
+        ):
+            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(library, name)), platform="cpu")
     except Exception as error:
         # Built against another JAX: go on with XLA's own operations, several times slower, and say so.
         warnings.warn(f"the compiled kernel does not load ({error}); reinstall attnlab to build it anew", stacklevel=2)
@@ -65,46 +67,49 @@ def kernel() -> Kernel:
 class RowIndex(eqx.Module):
     """One direction of X: row ``r`` has the entries ``ids[offsets[r]:offsets[r + 1]]``.
 
-    ``weights`` are the counts, or empty where every count is one; ``rows`` is the row of each entry.
+    ``weights`` are the counts and ``rows`` is the row of each entry. The arrays end in slack, entries of weight zero
+    that belong to no row: corpora of about equal size then have equal shapes and share one compiled program.
     """
 
     offsets: Int[Array, "rows+1"]
     ids: Int[Array, "entries"]
     rows: Int[Array, "entries"]
-    weights: Float[Array, "_"]
+    weights: Float[Array, "entries"]
 
     @classmethod
     def of(cls, offsets: np.ndarray, ids: np.ndarray, counts: np.ndarray, dtype: DTypeLike) -> RowIndex:
         """Move one direction of a corpus to JAX."""
-        if len(ids) >= 2**31:
+        if len(ids) >= 2**31 - 2**20:
             raise AttnlabError(f"{len(ids)} entries are too many for one index: train on parts of the corpus")
-        weights = counts if (counts != 1).any() else counts[:0]
+        slack = -len(ids) % (4096 if len(ids) > 4096 else 64)
         rows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         return cls(
-            jnp.asarray(offsets, jnp.int32), jnp.asarray(ids, jnp.int32), jnp.asarray(rows, jnp.int32),
-            jnp.asarray(weights, dtype),
-        )  # fmt: skip
+            offsets=jnp.asarray(offsets, jnp.int32),
+            ids=jnp.asarray(np.pad(ids, (0, slack)), jnp.int32),
+            rows=jnp.asarray(np.pad(rows, (0, slack), constant_values=len(offsets) - 2), jnp.int32),
+            weights=jnp.asarray(np.pad(counts, (0, slack)), dtype),
+        )
 
     @property
     def arrays(self) -> tuple[Array, Array, Array, Array]:
         """The four arrays, in the order in which the product takes them."""
         return self.offsets, self.ids, self.rows, self.weights
 
-    def entry_weights(self) -> Float[Array, "entries"]:
-        """The count of each entry, also where all are one."""
-        return self.weights if self.weights.size else jnp.ones(self.ids.shape, self.weights.dtype)
+
+def _native(name: str, shapes: Sequence[tuple[int, ...]], *operands: Array) -> Sequence[Array]:
+    """Call the compiled kernel of the operands' type."""
+    dtype = operands[-1].dtype
+    kind = "f32" if dtype == jnp.float32 else "f64"
+    outputs = [jax.ShapeDtypeStruct(shape, dtype) for shape in shapes]
+    return jax.ffi.ffi_call(f"attnlab_{name}_{kind}", outputs, vmap_method="expand_dims")(*operands)
 
 
 def _sum_rows(table: Array, offsets: Array, ids: Array, rows: Array, weights: Array, *, which: Kernel) -> Array:
     """``out[..., r, :] = Σ_k weights[k] · table[..., ids[k], :]`` over the entries k of row r."""
     shape = (*table.shape[:-2], offsets.shape[0] - 1, table.shape[-1])
     if which == "native":
-        kind = "f32" if table.dtype == jnp.float32 else "f64"
-        call = jax.ffi.ffi_call(f"attnlab_row_sums_{kind}", jax.ShapeDtypeStruct(shape, table.dtype))
-        return call(offsets, ids, weights, table)
-    gathered = table.at[..., ids, :].get(mode="promise_in_bounds")
-    if weights.size:
-        gathered = gathered * weights[:, None]
+        return _native("row_sums", (shape,), offsets, ids, weights, table)[0]
+    gathered = table.at[..., ids, :].get(mode="promise_in_bounds") * weights[:, None]
     return (
         jnp.zeros(shape, table.dtype).at[..., rows, :].add(gathered, indices_are_sorted=True, mode="promise_in_bounds")
     )
@@ -195,3 +200,40 @@ class Incidence(eqx.Module):
     def word_sums(self, values: Float[Array, "sentences columns"]) -> Float[Array, "words columns"]:
         """``Xᵀ @ values``."""
         return _row_sums_p.bind(values, *self.by_word.arrays, *self.by_sentence.arrays, which=self.kernel)
+
+    def pool(
+        self, e: Float[Array, "words"], table: Float[Array, "words columns"]
+    ) -> tuple[Float[Array, "sentences columns"], Float[Array, "sentences"]]:
+        """``Σ_w e_w table_w / Σ_w e_w`` and ``Σ_w e_w`` over the words of each sentence, in one pass.
+
+        Not differentiable: ``pool_gradient`` is its derivative, for loops that need speed.
+        """
+        n = self.sentences
+        if self.kernel == "native":
+            pooled, mass = _native("pool", ((n, table.shape[1]), (n,)), *self._native_index("by_sentence"), e, table)
+            return pooled, mass
+        z = self.sentence_sums(jnp.concatenate([e[:, None], e[:, None] * table], axis=1))
+        return z[:, 1:] / z[:, :1], z[:, 0]
+
+    def pool_gradient(
+        self,
+        e: Float[Array, "words"],
+        table: Float[Array, "words columns"],
+        pooled: Float[Array, "sentences columns"],
+        mass: Float[Array, "sentences"],
+        dpooled: Float[Array, "sentences columns"],
+    ) -> tuple[Float[Array, "words"], Float[Array, "words columns"]]:
+        """Derivatives by ``log e`` (the scores) and by the table, from that by the pooled rows, in one pass."""
+        r = dpooled / mass[:, None]
+        t = -jnp.sum(r * pooled, axis=1)
+        if self.kernel == "native":
+            ds, dtable = _native(
+                "pool_gradient", (e.shape, table.shape), *self._native_index("by_word"), e, table, t, r
+            )
+            return ds, dtable
+        y = self.word_sums(jnp.concatenate([t[:, None], r], axis=1))
+        return e * (y[:, 0] + jnp.sum(table * y[:, 1:], axis=1)), e[:, None] * y[:, 1:]
+
+    def _native_index(self, direction: Literal["by_sentence", "by_word"]) -> tuple[Array, Array, Array]:
+        index: RowIndex = getattr(self, direction)
+        return index.offsets, index.ids, index.weights

@@ -1,10 +1,12 @@
-// Row sums of a sparse matrix with small integer entries: out[r] = sum_k count[k] * table[id[k]].
+// Sums over the rows of a sparse matrix with small integer entries, for attention pooling of bags of words.
 //
 // XLA has no sparse product on the CPU that comes near the memory's speed: its gather and scatter spend four to
-// ten nanoseconds on an element. This loop needs one pass, no scratch memory and no padding, and adds the entries
+// ten nanoseconds on an element. These loops need one pass, no scratch memory and no padding, and add the entries
 // of a row in the order in which they are stored, so that the sum of a row does not depend on the batch width.
 
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 #include "xla/ffi/api/ffi.h"
 
@@ -12,44 +14,13 @@ namespace ffi = xla::ffi;
 
 namespace {
 
-// Few columns: the sums of a row stay in registers.
-template <typename T, int kColumns>
-void SumRowsFixed(const int32_t* offsets, const int32_t* ids, const T* counts, const T* table, T* out, int64_t rows) {
-  for (int64_t r = 0; r < rows; ++r) {
-    T sum[kColumns] = {};
-    for (int32_t k = offsets[r]; k < offsets[r + 1]; ++k) {
-      const T* entry = table + static_cast<int64_t>(ids[k]) * kColumns;
-      if (counts == nullptr) {
-        for (int j = 0; j < kColumns; ++j) sum[j] += entry[j];
-      } else {
-        for (int j = 0; j < kColumns; ++j) sum[j] += counts[k] * entry[j];
-      }
-    }
-    for (int j = 0; j < kColumns; ++j) out[r * kColumns + j] = sum[j];
-  }
-}
-
-template <typename T>
-void SumRowsAny(const int32_t* offsets, const int32_t* ids, const T* counts, const T* table, T* out, int64_t rows,
-                int64_t columns) {
-  for (int64_t r = 0; r < rows; ++r) {
-    T* sum = out + r * columns;
-    for (int64_t j = 0; j < columns; ++j) sum[j] = T(0);
-    for (int32_t k = offsets[r]; k < offsets[r + 1]; ++k) {
-      const T* entry = table + static_cast<int64_t>(ids[k]) * columns;
-      const T count = counts == nullptr ? T(1) : counts[k];
-      for (int64_t j = 0; j < columns; ++j) sum[j] += count * entry[j];
-    }
-  }
-}
-
-template <typename T>
-void SumRows(const int32_t* offsets, const int32_t* ids, const T* counts, const T* table, T* out, int64_t rows,
-             int64_t columns) {
+// Calls `body` with the number of columns as a compile-time constant where it is small, else with 0.
+template <typename Body>
+void WithColumns(int64_t columns, Body body) {
   switch (columns) {
 #define ATTNLAB_COLUMNS(N) \
   case N:                  \
-    return SumRowsFixed<T, N>(offsets, ids, counts, table, out, rows);
+    return body(std::integral_constant<int, N>());
     ATTNLAB_COLUMNS(1)
     ATTNLAB_COLUMNS(2)
     ATTNLAB_COLUMNS(3)
@@ -58,18 +29,48 @@ void SumRows(const int32_t* offsets, const int32_t* ids, const T* counts, const 
     ATTNLAB_COLUMNS(6)
     ATTNLAB_COLUMNS(7)
     ATTNLAB_COLUMNS(8)
-    ATTNLAB_COLUMNS(9)
     ATTNLAB_COLUMNS(10)
-    ATTNLAB_COLUMNS(11)
     ATTNLAB_COLUMNS(12)
+    ATTNLAB_COLUMNS(16)
 #undef ATTNLAB_COLUMNS
     default:
-      return SumRowsAny<T>(offsets, ids, counts, table, out, rows, columns);
+      return body(std::integral_constant<int, 0>());
+  }
+}
+
+// sum[0..columns) += scale * entry, in packs of 16 bytes where the number of columns is known.
+template <typename T, int kColumns>
+inline void Add(T* sum, T scale, const T* entry, int64_t columns) {
+  typedef T Pack __attribute__((vector_size(16)));
+  constexpr int kLanes = 16 / sizeof(T);
+  constexpr int kPacks = kColumns / kLanes;
+  for (int j = 0; j < kPacks; ++j) {
+    Pack value, total;
+    std::memcpy(&value, entry + j * kLanes, sizeof(Pack));
+    std::memcpy(&total, sum + j * kLanes, sizeof(Pack));
+    total += scale * value;
+    std::memcpy(sum + j * kLanes, &total, sizeof(Pack));
+  }
+  const int64_t end = kColumns == 0 ? columns : kColumns;
+  for (int64_t j = kPacks * kLanes; j < end; ++j) sum[j] += scale * entry[j];
+}
+
+// out[r] = sum_k c_k table[id_k] over the entries k of row r.
+template <typename T, int kColumns>
+void SumRows(const int32_t* offsets, const int32_t* ids, const T* counts, const T* table, T* out, int64_t rows,
+             int64_t columns) {
+  T local[kColumns + 1];
+  for (int64_t r = 0; r < rows; ++r) {
+    T* sum = kColumns == 0 ? out + r * columns : local;
+    for (int64_t j = 0; j < columns; ++j) sum[j] = T(0);
+    for (int32_t k = offsets[r]; k < offsets[r + 1]; ++k) {
+      Add<T, kColumns>(sum, counts[k], table + static_cast<int64_t>(ids[k]) * columns, columns);
+    }
+    if (kColumns != 0) std::memcpy(out + r * columns, sum, columns * sizeof(T));
   }
 }
 
 // table: (..., entries, columns), out: (..., rows, columns); leading axes are a batch that shares one matrix.
-// An empty `counts` stands for ones.
 template <ffi::DataType kType>
 ffi::Error RowSums(ffi::Buffer<ffi::S32> offsets, ffi::Buffer<ffi::S32> ids, ffi::Buffer<kType> counts,
                    ffi::Buffer<kType> table, ffi::ResultBuffer<kType> out) {
@@ -83,24 +84,127 @@ ffi::Error RowSums(ffi::Buffer<ffi::S32> offsets, ffi::Buffer<ffi::S32> ids, ffi
   const int64_t rows = out_shape[out_shape.size() - 2];
   int64_t batch = 1;
   for (size_t axis = 0; axis + 2 < out_shape.size(); ++axis) batch *= out_shape[axis];
-  const auto* weights = counts.element_count() == 0 ? nullptr : counts.typed_data();
-  for (int64_t b = 0; b < batch; ++b) {
-    SumRows(offsets.typed_data(), ids.typed_data(), weights, table.typed_data() + b * entries * columns,
-            out->typed_data() + b * rows * columns, rows, columns);
+  WithColumns(columns, [&](auto known) {
+    for (int64_t b = 0; b < batch; ++b) {
+      SumRows<ffi::NativeType<kType>, known.value>(
+          offsets.typed_data(), ids.typed_data(), counts.typed_data(), table.typed_data() + b * entries * columns,
+          out->typed_data() + b * rows * columns, rows, columns);
+    }
+  });
+  return ffi::Error::Success();
+}
+
+// pooled[n] = sum_k c_k e_k table_k / mass[n], mass[n] = sum_k c_k e_k, over the words k of sentence n.
+template <typename T, int kColumns>
+void Pool(const int32_t* offsets, const int32_t* ids, const T* counts, const T* e, const T* table, T* pooled, T* mass,
+          int64_t sentences, int64_t columns) {
+  T local[kColumns + 1];
+  for (int64_t n = 0; n < sentences; ++n) {
+    T* sum = kColumns == 0 ? pooled + n * columns : local;
+    for (int64_t j = 0; j < columns; ++j) sum[j] = T(0);
+    T total = T(0);
+    for (int32_t k = offsets[n]; k < offsets[n + 1]; ++k) {
+      const T weight = counts[k] * e[ids[k]];
+      total += weight;
+      Add<T, kColumns>(sum, weight, table + static_cast<int64_t>(ids[k]) * columns, columns);
+    }
+    const T inverse = T(1) / total;
+    for (int64_t j = 0; j < columns; ++j) pooled[n * columns + j] = sum[j] * inverse;
+    mass[n] = total;
   }
+}
+
+// For each word, with Y = sum over its sentences of c r and y = sum of c t: dtable = e Y, ds = e (y + table . Y).
+template <typename T, int kColumns>
+void PoolGradient(const int32_t* offsets, const int32_t* ids, const T* counts, const T* e, const T* table, const T* t,
+                  const T* r, T* ds, T* dtable, int64_t words, int64_t columns) {
+  T local[kColumns + 1];
+  for (int64_t w = 0; w < words; ++w) {
+    T* sum = kColumns == 0 ? dtable + w * columns : local;
+    for (int64_t j = 0; j < columns; ++j) sum[j] = T(0);
+    T total = T(0);
+    for (int32_t k = offsets[w]; k < offsets[w + 1]; ++k) {
+      total += counts[k] * t[ids[k]];
+      Add<T, kColumns>(sum, counts[k], r + static_cast<int64_t>(ids[k]) * columns, columns);
+    }
+    for (int64_t j = 0; j < columns; ++j) total += table[w * columns + j] * sum[j];
+    for (int64_t j = 0; j < columns; ++j) dtable[w * columns + j] = e[w] * sum[j];
+    ds[w] = e[w] * total;
+  }
+}
+
+// Operands of a batch have one leading axis: of the batch's size, or of size one where all runs share them.
+template <ffi::DataType kType>
+struct Operand {
+  using T = ffi::NativeType<kType>;
+  T* data;
+  int64_t stride;
+  Operand(T* first, size_t elements, int64_t size) : data(first), stride(elements > static_cast<size_t>(size) ? size : 0) {}
+  T* at(int64_t run) const { return data + run * stride; }
+};
+
+template <ffi::DataType kType>
+ffi::Error PoolCall(ffi::Buffer<ffi::S32> offsets, ffi::Buffer<ffi::S32> ids, ffi::Buffer<kType> counts,
+                    ffi::Buffer<kType> e, ffi::Buffer<kType> table, ffi::ResultBuffer<kType> pooled,
+                    ffi::ResultBuffer<kType> mass) {
+  const int64_t columns = table.dimensions().back();
+  const int64_t words = e.dimensions().back();
+  const int64_t sentences = mass->dimensions().back();
+  const int64_t runs = mass->element_count() / sentences;
+  const Operand<kType> e_of(e.typed_data(), e.element_count(), words);
+  const Operand<kType> table_of(table.typed_data(), table.element_count(), words * columns);
+  WithColumns(columns, [&](auto known) {
+    for (int64_t i = 0; i < runs; ++i) {
+      Pool<ffi::NativeType<kType>, known.value>(offsets.typed_data(), ids.typed_data(), counts.typed_data(), e_of.at(i),
+                                                table_of.at(i), pooled->typed_data() + i * sentences * columns,
+                                                mass->typed_data() + i * sentences, sentences, columns);
+    }
+  });
+  return ffi::Error::Success();
+}
+
+template <ffi::DataType kType>
+ffi::Error PoolGradientCall(ffi::Buffer<ffi::S32> offsets, ffi::Buffer<ffi::S32> ids, ffi::Buffer<kType> counts,
+                            ffi::Buffer<kType> e, ffi::Buffer<kType> table, ffi::Buffer<kType> t, ffi::Buffer<kType> r,
+                            ffi::ResultBuffer<kType> ds, ffi::ResultBuffer<kType> dtable) {
+  const int64_t columns = table.dimensions().back();
+  const int64_t words = ds->dimensions().back();
+  const int64_t sentences = t.dimensions().back();
+  const int64_t runs = ds->element_count() / words;
+  const Operand<kType> e_of(e.typed_data(), e.element_count(), words);
+  const Operand<kType> table_of(table.typed_data(), table.element_count(), words * columns);
+  const Operand<kType> t_of(t.typed_data(), t.element_count(), sentences);
+  const Operand<kType> r_of(r.typed_data(), r.element_count(), sentences * columns);
+  WithColumns(columns, [&](auto known) {
+    for (int64_t i = 0; i < runs; ++i) {
+      PoolGradient<ffi::NativeType<kType>, known.value>(
+          offsets.typed_data(), ids.typed_data(), counts.typed_data(), e_of.at(i), table_of.at(i), t_of.at(i), r_of.at(i),
+          ds->typed_data() + i * words, dtable->typed_data() + i * words * columns, words, columns);
+    }
+  });
   return ffi::Error::Success();
 }
 
 }  // namespace
 
-#define ATTNLAB_HANDLER(NAME, TYPE)                              \
-  XLA_FFI_DEFINE_HANDLER_SYMBOL(NAME, (RowSums<TYPE>),           \
-                                ffi::Ffi::Bind()                 \
-                                    .Arg<ffi::Buffer<ffi::S32>>() \
-                                    .Arg<ffi::Buffer<ffi::S32>>() \
-                                    .Arg<ffi::Buffer<TYPE>>()    \
-                                    .Arg<ffi::Buffer<TYPE>>()    \
+#define ATTNLAB_INDEX(TYPE) ffi::Ffi::Bind().Arg<ffi::Buffer<ffi::S32>>().Arg<ffi::Buffer<ffi::S32>>().Arg<ffi::Buffer<TYPE>>()
+#define ATTNLAB_HANDLERS(SUFFIX, TYPE)                                                                    \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(attnlab_row_sums_##SUFFIX, (RowSums<TYPE>),                               \
+                                ATTNLAB_INDEX(TYPE).Arg<ffi::Buffer<TYPE>>().Ret<ffi::Buffer<TYPE>>());   \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(attnlab_pool_##SUFFIX, (PoolCall<TYPE>),                                  \
+                                ATTNLAB_INDEX(TYPE)                                                       \
+                                    .Arg<ffi::Buffer<TYPE>>()                                             \
+                                    .Arg<ffi::Buffer<TYPE>>()                                             \
+                                    .Ret<ffi::Buffer<TYPE>>()                                             \
+                                    .Ret<ffi::Buffer<TYPE>>());                                           \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(attnlab_pool_gradient_##SUFFIX, (PoolGradientCall<TYPE>),                 \
+                                ATTNLAB_INDEX(TYPE)                                                       \
+                                    .Arg<ffi::Buffer<TYPE>>()                                             \
+                                    .Arg<ffi::Buffer<TYPE>>()                                             \
+                                    .Arg<ffi::Buffer<TYPE>>()                                             \
+                                    .Arg<ffi::Buffer<TYPE>>()                                             \
+                                    .Ret<ffi::Buffer<TYPE>>()                                             \
                                     .Ret<ffi::Buffer<TYPE>>())
 
-ATTNLAB_HANDLER(attnlab_row_sums_f32, ffi::F32);
-ATTNLAB_HANDLER(attnlab_row_sums_f64, ffi::F64);
+ATTNLAB_HANDLERS(f32, ffi::F32);
+ATTNLAB_HANDLERS(f64, ffi::F64);

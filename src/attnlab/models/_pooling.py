@@ -49,7 +49,7 @@ class Tokens(eqx.Module):
     def of(cls, incidence: Incidence) -> Tokens:
         """All sentences."""
         index = incidence.by_sentence
-        return cls(index.ids, index.rows, index.entry_weights(), incidence.labels)
+        return cls(index.ids, index.rows, index.weights, incidence.labels)
 
     @classmethod
     def gather(cls, incidence: Incidence, sentences: Int[Array, "batch"], capacity: int) -> Tokens:
@@ -62,7 +62,7 @@ class Tokens(eqx.Module):
         inside = place < upto[-1]
         row = jnp.where(inside, row, 0)
         entry = jnp.where(inside, starts[row] + place - (upto[row] - (ends - starts)[row]), 0)
-        weights = jnp.where(inside, index.entry_weights()[entry], 0)
+        weights = jnp.where(inside, index.weights[entry], 0)
         return cls(index.ids[entry], row, weights, incidence.labels[sentences])
 
     def weigh(self, scores: Float[Array, "words"]) -> Float[Array, "tokens"]:

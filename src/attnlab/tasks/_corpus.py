@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -225,7 +226,7 @@ class Corpus:
         cuts = np.round(np.concatenate([[0.0], np.cumsum(fractions)]) * len(self)).astype(int)
         if (np.diff(cuts) < 1).any():
             raise AttnlabError(f"{len(self)} sentences are too few for parts of {fractions}")
-        return tuple(self.subset(np.sort(ranked[a:b])) for a, b in zip(cuts[:-1], cuts[1:], strict=True))
+        return tuple(self.subset(np.sort(ranked[a:b])) for a, b in pairwise(cuts))
 
     @cached_property
     def content_hash(self) -> str:

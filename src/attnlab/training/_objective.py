@@ -15,8 +15,16 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, PyTree
 
-from attnlab.models import AbstractHead, Incidence, Tokens, WordAttention, pool_fast, pool_tokens, too_wide
-from attnlab.models._pooling import any_in_batch
+from attnlab.models import (
+    AbstractHead,
+    Incidence,
+    Tokens,
+    WordAttention,
+    any_in_batch,
+    pool,
+    pool_tokens,
+    too_wide,
+)
 from attnlab.tasks import Corpus
 
 Trained = PyTree[Float[Array, "..."]]
@@ -306,11 +314,7 @@ class WordObjective(eqx.Module):
         """Loss on all sentences, and logits."""
         scores, table = frame.scores(trained), frame.valued.table(trained["values"])
         head = frame.valued.head(trained["values"])
-        pooled = jax.lax.cond(
-            any_in_batch(too_wide(scores)),
-            lambda: pool_tokens(scores, table, Tokens.of(self.incidence)),
-            lambda: pool_fast(scores, table, self.incidence),
-        )
+        pooled = pool(scores, table, self.incidence)
         logits = jax.vmap(head.finish)(pooled)
         return _cross_entropy(logits, self.incidence.labels), logits
 
@@ -336,32 +340,43 @@ def _cross_entropy(logits: Float[Array, "sentences classes"], labels: Int[Array,
     return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
 
 
-def _differentiate(scores, table, head, labels, pool):
-    """Loss, its derivatives by scores, table and head, and ``c_n·g_n = −pooled_n·∂L/∂pooled_n`` per sentence."""
-    pooled, pull = jax.vjp(pool, scores, table)
+def _head_gradient(pooled, head, labels):
+    """Loss, and its derivatives by the pooled rows and by the head behind its first layer."""
     arrays, static = eqx.partition(head, eqx.is_inexact_array)
 
     def cost(pooled, arrays):
         return _cross_entropy(jax.vmap(eqx.combine(arrays, static).finish)(pooled), labels)
 
     loss, (dpooled, dhead) = jax.value_and_grad(cost, argnums=(0, 1))(pooled, arrays)
-    return loss, *pull(dpooled), dhead, -jnp.sum(pooled * dpooled, axis=1)
+    return loss, dpooled, dhead
+
+
+def _along_context(pooled, dpooled):
+    """``c_n·g_n`` per sentence: for a linear first layer it is ``−pooled_n·∂L/∂pooled_n``."""
+    return -jnp.sum(pooled * dpooled, axis=1)
 
 
 def _from_tokens(scores, table, head, tokens: Tokens, context: bool):
-    *raw, along = _differentiate(scores, table, head, tokens.labels, lambda s, t: pool_tokens(s, t, tokens))
-    if not context:
-        return (*raw, None)
-    terms = tokens.weigh(scores) * along[tokens.rows]
-    return (*raw, jax.ops.segment_sum(terms, tokens.ids, scores.shape[0]))
+    pooled, pull = jax.vjp(lambda s, t: pool_tokens(s, t, tokens), scores, table)
+    loss, dpooled, dhead = _head_gradient(pooled, head, tokens.labels)
+    ds, dtable = pull(dpooled)
+    term = None
+    if context:
+        terms = tokens.weigh(scores) * _along_context(pooled, dpooled)[tokens.rows]
+        term = jax.ops.segment_sum(terms, tokens.ids, scores.shape[0])
+    return loss, ds, dtable, dhead, term
 
 
 def _from_incidence(scores, table, head, incidence: Incidence, context: bool):
-    *raw, along = _differentiate(scores, table, head, incidence.labels, lambda s, t: pool_fast(s, t, incidence))
-    if not context:
-        return (*raw, None)
-    e = jnp.exp(scores - jnp.max(scores))[:, None]
-    return (*raw, (e * incidence.word_sums(along[:, None] / incidence.sentence_sums(e)))[:, 0])
+    e = jnp.exp(scores - jnp.max(scores))
+    pooled, mass = incidence.pool(e, table)
+    loss, dpooled, dhead = _head_gradient(pooled, head, incidence.labels)
+    ds, dtable = incidence.pool_gradient(e, table, pooled, mass, dpooled)
+    term = None
+    if context:
+        # By its own product, not as a by-product of ds, so that the exact identity can contradict the gradient.
+        term = e * incidence.word_sums((_along_context(pooled, dpooled) / mass)[:, None])[:, 0]
+    return loss, ds, dtable, dhead, term
 
 
 def _guarded(scores, table, head, incidence: Incidence, context: bool):

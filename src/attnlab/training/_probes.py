@@ -12,8 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from attnlab._errors import AttnlabError
-from attnlab.models import Tokens, WordAttention, too_wide
-from attnlab.models._pooling import any_in_batch
+from attnlab.models import Tokens, WordAttention, any_in_batch, too_wide
 from attnlab.training._objective import Evaluation, Frame, Trained, WordObjective
 
 Dims = dict[str, tuple[str, ...]]

@@ -23,9 +23,8 @@ class _Rate(ProgressColumn):
 def progress_bar(shown: bool | None, title: str, total: int) -> Iterator[Progress]:
     """A bar on standard error with rate and time left; by default only where someone is looking."""
     disable = not (sys.stderr.isatty() if shown is None else shown)
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[runs]}"), _Rate(), TimeRemainingColumn(),
-    )  # fmt: skip
+    texts = TextColumn("{task.description}"), TextColumn("{task.fields[runs]}")
+    columns = (texts[0], BarColumn(), texts[1], _Rate(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), disable=disable, transient=True) as bar:
         bar.add_task(title, total=total, runs="")
         yield bar

@@ -1,0 +1,149 @@
+"""The training step against PyTorch: the plain padded module, and PyTorch with the same algebra."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from _timing import interleaved, result, use_one_thread
+
+use_one_thread()
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+
+from attnlab.models import WordAttentionConfig, kernel  # noqa: E402
+from attnlab.tasks import Corpus, TopicTask  # noqa: E402
+from attnlab.training import GradientDescent, Loss, Norms, Scores, WordObjective  # noqa: E402
+from attnlab.training._loop import Fixed, Rules, Shared, advance, start  # noqa: E402
+from attnlab.training._objective import Frame  # noqa: E402
+from attnlab.training._train import _padded  # noqa: E402
+
+_STEP = 0.1
+
+
+def text_corpus() -> tuple[str, Corpus]:
+    """SST-2 where ``ATTNLAB_SST2`` names its folder, else made-up text of its size: Zipf-like words."""
+    folder = os.environ.get("ATTNLAB_SST2")
+    if folder:
+        lines = (Path(folder) / "stsa.binary.train").read_text("utf-8").splitlines()
+        sentences = [[w for w in line.split()[1:] if any(c.isalnum() for c in w)] for line in lines]
+        kept = [(s, line[0]) for s, line in zip(sentences, lines, strict=True) if s]
+        return "SST-2", Corpus.from_tokens([s for s, _ in kept], [label for _, label in kept])
+    rng = np.random.default_rng(0)
+    sentences, words = 6900, 17_000
+    lengths = np.clip(rng.poisson(17, sentences), 1, None)
+    frequency = 1 / np.arange(1, words + 1)
+    tokens = rng.choice(words, lengths.sum(), p=frequency / frequency.sum())
+    rows = np.repeat(np.arange(sentences), lengths)
+    names = [f"w{i}" for i in range(words)]
+    labels = rng.integers(0, 2, sentences)
+    return "Zipf text", Corpus.from_pairs(rows, tokens, labels, vocabulary=names, classes=("0", "1"))
+
+
+def our_steps(config: WordAttentionConfig, corpus: Corpus, every: int | None = None) -> Callable[[int], float]:
+    """A function that takes so many steps of attnlab's loop, recording 8 words every so many steps."""
+    kind = jnp.dtype("float32")
+    shared = Shared(WordObjective.of(corpus, kind), {}, jnp.arange(8, dtype=jnp.int32))
+    fixed = Fixed(Frame.of(config.init(jax.random.key(0), kind), reduced=True), jax.random.key(1))
+    probes = (Loss(),) if every is None else (Loss(), Scores(), Norms())
+    rules = Rules(GradientDescent(_STEP), probes, None, None, 512, 1)
+    run = start(rules, fixed, shared)
+
+    def go(steps: int) -> float:
+        nonlocal run
+        at = int(run.step)
+        if every is None:
+            stops, places = [at + steps], [512]
+        else:
+            stops, places = [at + k for k in range(every, steps + 1, every)], list(range(steps // every))
+        run, rows = advance(rules, run, fixed, shared, *_padded(stops, places, 512))
+        return float(rows["loss"][0])
+
+    return go
+
+
+def measure() -> list[dict[str, object]]:
+    """Every ratio that the engine promises."""
+    import torch
+
+    torch.set_num_threads(1)
+    from _torch_models import algebra_steps, plain_steps
+
+    topic = TopicTask().sample(4000, key=jax.random.key(0))
+    text_name, text = text_corpus()
+    cases = [
+        ("topic FC", topic, {"head": "fixed"}, 20.0, 1.5, 60, 4),
+        ("topic TC", topic, {"head": "linear"}, 20.0, 1.5, 60, 4),
+        ("topic TL", topic, {"head": "two_layer"}, 16.0, None, 60, 4),
+        (f"{text_name} FC d=200", text, {"head": "fixed", "embedding_dim": 200}, 150.0, 1.0, 60, 1),
+        (f"{text_name} TC d=100", text, {"head": "linear", "embedding_dim": 100}, 40.0, 1.5, 30, 1),
+    ]
+    lines = []
+    for name, corpus, settings, target_plain, target_algebra, steps, plain in cases:
+        config = WordAttentionConfig.for_corpus(corpus, **settings)
+        model = config.init(jax.random.key(0), "float32")
+        ours, padded, same = (
+            our_steps(config, corpus),
+            plain_steps(model, corpus, _STEP),
+            algebra_steps(model, corpus, _STEP),
+        )
+        times = interleaved(
+            {
+                "ours": lambda ours=ours, n=steps: ours(n),
+                "plain": lambda padded=padded, n=plain: padded(n),
+                "algebra": lambda same=same, n=steps // 2: same(n),
+            }  # pyright: ignore[reportArgumentType]
+        )
+        ms = times["ours"] / steps * 1e3
+        lines += [
+            result(f"step {name}", "plain PyTorch", times["plain"] / plain * 1e3 / ms, target_plain, ms=ms),
+            result(
+                f"step {name}",
+                "PyTorch, same algebra",
+                times["algebra"] / (steps // 2) * 1e3 / ms,
+                target_algebra,
+                ms=ms,
+            ),
+        ]
+    return [*lines, _recording_cost(topic), _memory()]
+
+
+def _recording_cost(corpus: Corpus) -> dict[str, object]:
+    """Time of 500 steps that record 8 words at every step, over 500 steps that record none."""
+    config = WordAttentionConfig.for_corpus(corpus)
+    none, every = our_steps(config, corpus), our_steps(config, corpus, every=1)
+    times = interleaved({"none": lambda: none(500), "every": lambda: every(500)})  # pyright: ignore[reportArgumentType]
+    return result(
+        "recording 8 words at every step", "recording none", times["every"] / times["none"], 1.1, at_most=True
+    )
+
+
+_MEMORY_JOB = """
+import resource, jax
+from attnlab.models import WordAttentionConfig
+from attnlab.tasks import TopicTask
+from attnlab.training import Every, train
+task = TopicTask()
+corpus = task.sample(4000, key=jax.random.key(0))
+run = train(WordAttentionConfig.for_corpus(corpus), corpus, steps=5000, seeds=16, when=Every(1),
+            words=task.topic_word_ids, dtype="float32")
+assert run.finished and run.data.score.shape == (16, 5001, 8)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+"""
+
+
+def _memory() -> dict[str, object]:
+    """Peak memory in GiB of 16 seeds × 5000 steps, 8 words recorded at every step, in a process of its own."""
+    done = subprocess.run([sys.executable, "-c", _MEMORY_JOB], capture_output=True, text=True, check=True)
+    return result("memory of 16 seeds × 5000 steps (GiB)", "1 GiB", float(done.stdout), 1.0, at_most=True)
+
+
+if __name__ == "__main__":
+    print(f"kernel: {kernel()}")
+    for line in measure():
+        print(line)
