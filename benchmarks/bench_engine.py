@@ -124,7 +124,7 @@ def _recording_cost(corpus: Corpus) -> dict[str, object]:
 
 
 _MEMORY_JOB = """
-import resource, jax
+import jax
 from attnlab.models import WordAttentionConfig
 from attnlab.tasks import TopicTask
 from attnlab.training import Every, train
@@ -133,7 +133,8 @@ corpus = task.sample(4000, key=jax.random.key(0))
 run = train(WordAttentionConfig.for_corpus(corpus), corpus, steps=5000, seeds=16, when=Every(1),
             words=task.topic_word_ids, dtype="float32")
 assert run.finished and run.data.score.shape == (16, 5001, 8)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(int(peak.split()[1]) / 2**20)
 """
 
 

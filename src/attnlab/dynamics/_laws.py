@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -143,7 +144,7 @@ def query_balance_error(data: xr.Dataset) -> xr.DataArray:
     return (data.query_balance_drift / data.query_square).isel(step=-1, drop=True).rename("query_balance_error")
 
 
-def order_in_step(step_sizes: np.ndarray, errors: np.ndarray) -> np.ndarray:
+def order_in_step(step_sizes: np.ndarray, errors: np.ndarray) -> Any:
     """Fitted exponent p of ``error ∝ step_size^p``; the first axis of ``errors`` runs over the step sizes.
 
     >>> float(order_in_step(np.array([0.1, 0.05]), np.array([4e-4, 2e-4])).round(3))

@@ -71,7 +71,7 @@ class RowIndex(eqx.Module):
     that belong to no row: corpora of about equal size then have equal shapes and share one compiled program.
     """
 
-    offsets: Int[Array, "rows+1"]
+    offsets: Int[Array, "bounds"]
     ids: Int[Array, "entries"]
     rows: Int[Array, "entries"]
     weights: Float[Array, "entries"]
@@ -109,7 +109,8 @@ def _sum_rows(table: Array, offsets: Array, ids: Array, rows: Array, weights: Ar
     shape = (*table.shape[:-2], offsets.shape[0] - 1, table.shape[-1])
     if which == "native":
         return _native("row_sums", (shape,), offsets, ids, weights, table)[0]
-    gathered = table.at[..., ids, :].get(mode="promise_in_bounds") * weights[:, None]
+    gathered = table.at[..., ids, :].get(mode="promise_in_bounds")
+    gathered = gathered * jnp.broadcast_to(weights[:, None], gathered.shape)
     return (
         jnp.zeros(shape, table.dtype).at[..., rows, :].add(gathered, indices_are_sorted=True, mode="promise_in_bounds")
     )

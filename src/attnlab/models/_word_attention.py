@@ -72,7 +72,7 @@ class WordAttentionConfig:
     query_norm: float | None = None
     head_scale: float = 1.0
     hidden: int = 10
-    trained: tuple[Part, ...] | None = None
+    trained: tuple[str, ...] | None = None
 
     def __post_init__(self):
         for name in ("words", "classes", "embedding_dim", "key_dim", "hidden"):
@@ -98,7 +98,7 @@ class WordAttentionConfig:
     def trained_parts(self) -> tuple[Part, ...]:
         """The parts that a training run moves."""
         if self.trained is not None:
-            return tuple(p for p in PARTS if p in self.trained)
+            return tuple(part for part in PARTS if part in self.trained)
         return ("embeddings", "keys") if self.head == "fixed" else ("embeddings", "keys", "head")
 
     def init(self, key: Key[Array, ""], dtype: DTypeLike = "float64") -> WordAttention:
@@ -161,7 +161,7 @@ def attention_weights(model: WordAttention, corpus: Corpus) -> Float[np.ndarray,
     Entry ``i`` is the word ``corpus.words[i]`` of the sentence ``corpus.rows[i]``.
     """
     tokens = Tokens.of(Incidence.of(corpus, model.query.dtype))
-    return np.asarray(tokens.weigh(model.scores()))
+    return np.asarray(tokens.weigh(model.scores()))[: len(corpus.words)]
 
 
 def attention_of(model: WordAttention, corpus: Corpus, sentence: int) -> list[tuple[str, float]]:

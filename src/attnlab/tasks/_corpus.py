@@ -19,7 +19,7 @@ from attnlab._errors import AttnlabError
 class WordIndex:
     """The transposed index: word ``w`` occurs in ``sentences[offsets[w]:offsets[w + 1]]``, in rising order."""
 
-    offsets: Int[ndarray, "words+1"]
+    offsets: Int[ndarray, "bounds"]
     sentences: Int[ndarray, "entries"]
     counts: Int[ndarray, "entries"]
 
@@ -43,7 +43,7 @@ class Corpus:
     array([2, 3])
     """
 
-    offsets: Int[ndarray, "sentences+1"]
+    offsets: Int[ndarray, "bounds"]
     words: Int[ndarray, "entries"]
     counts: Int[ndarray, "entries"]
     labels: Int[ndarray, "sentences"]
@@ -170,7 +170,7 @@ class Corpus:
         with np.errstate(invalid="ignore"):
             return totals / self.sentence_frequency - 1.0
 
-    def word_ids(self, words: Iterable[str | int] | None) -> Int[ndarray, "chosen"]:
+    def word_ids(self, words: Iterable[str | int | np.integer] | None) -> Int[ndarray, "chosen"]:
         """Numbers of the given words (names or numbers); of all words for ``None``."""
         if words is None:
             return np.arange(len(self.vocabulary))

@@ -137,7 +137,9 @@ def _at(run: Run, fixed: Fixed, shared: Shared, evaluation: Evaluation, full_bat
 
 def _moved(rules: Rules, run: Run, moment: Moment) -> Run:
     """Take one step."""
-    update, state = rules.optimizer.transformation().update(moment.evaluation.gradient, run.optimizer, run.trained)
+    with jax.numpy_dtype_promotion("standard"):  # some of Optax's rules mix their integer counters with floats
+        rule = rules.optimizer.transformation()
+        update, state = rule.update(moment.evaluation.gradient, run.optimizer, run.trained)
     transition = Transition(moment, update, rules.optimizer.step_size)
     memories = tuple(probe.follow(memory, transition) for probe, memory in zip(rules.probes, run.probes, strict=True))
     return run._replace(
@@ -159,7 +161,7 @@ def _judged(rules: Rules, run: Run, row: dict[str, Array], recorded: Bool[Array,
     loss = row[f"loss_{rules.stopping.split}"]
     counts = recorded & _running(run)
     better = counts & (loss < run.best.loss - rules.stopping.min_delta)
-    waited = jnp.where(better, 0, run.best.waited + counts)
+    waited = jnp.where(better, 0, run.best.waited + counts.astype(jnp.int64))
     best = Best(
         jnp.where(better, loss, run.best.loss),
         jnp.where(better, run.step, run.best.step),

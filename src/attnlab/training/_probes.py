@@ -209,7 +209,7 @@ class Accuracy(InstantProbe):
         """Share of sentences whose largest logit is their label's."""
         data = moment.split(self.split)
         loss, logits = data.loss_and_logits(moment.frame, moment.trained)
-        right = jnp.argmax(logits, axis=1) == data.incidence.labels
+        right = jnp.argmax(logits, axis=1).astype(jnp.int32) == data.incidence.labels
         return {_named("accuracy", self.split): jnp.mean(right, dtype=loss.dtype)}
 
 

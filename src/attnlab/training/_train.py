@@ -53,7 +53,7 @@ def train(
     optimizer: Any = GradientDescent(0.1),  # noqa: B008  (frozen)
     record: Sequence[AbstractProbe] = _DEFAULT_PROBES,
     when: Schedule = Every(10),  # noqa: B008  (frozen)
-    words: Iterable[str | int] | None = None,
+    words: Iterable[str | int | np.integer] | None = None,
     splits: Mapping[str, Corpus] | None = None,
     batch_size: int | None = None,
     stop: EarlyStopping | None = None,
@@ -287,7 +287,7 @@ def _flow_all(
         rows, final, evaluations, succeeded = to_host(solve_flow(flow, probes, fixed, shared, times))
         recorder.write(position, 0, rows)
         model = fixed.frame.model(jax.tree.map(jnp.asarray, final))
-        recorder.note(position, query_norm=float(jnp.linalg.norm(model.query)), gradient_evaluations=int(evaluations))
+        recorder.note(position, query_norm=float(jnp.linalg.norm(model.query)), gradient_evaluations=float(evaluations))
         if succeeded:
             recorder.end(position, "finished", "all steps done", last)
         else:

@@ -1,0 +1,50 @@
+# The two commands of a newcomer are `make test` and `make reproduce`; both create .venv first.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+ONE_THREAD := XLA_FLAGS="--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1" OMP_NUM_THREADS=1
+JOBS ?= 2
+
+.PHONY: help test lint types unit reproduce bench constraints clean
+
+help:
+	@echo "make test       create .venv, install, run lint, types and tests"
+	@echo "make reproduce  create .venv, install, run the main job, write results/"
+	@echo "make bench      speed against PyTorch; writes build/bench.json"
+
+# The kernel is built against the very JAX that it will run in, hence no isolated build.
+.venv/installed: pyproject.toml setup.py constraints.txt src/attnlab/models/_native.cc
+	$(PYTHON) -m venv .venv
+	$(PIP) install -c constraints.txt pip setuptools jaxlib
+	$(PIP) install -c constraints.txt --no-build-isolation -e '.[dev]'
+	@touch $@
+
+.venv/installed-bench: .venv/installed
+	$(PIP) install -c constraints.txt --no-build-isolation -e '.[bench]'
+	@touch $@
+
+test: lint types unit
+
+lint: .venv/installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports --no-cache
+
+types: .venv/installed
+	$(BIN)/pyright
+
+unit: .venv/installed
+	$(ONE_THREAD) $(BIN)/pytest -n $(JOBS)
+
+reproduce: .venv/installed
+	$(BIN)/attnlab reproduce --out results
+
+bench: .venv/installed-bench
+	$(ONE_THREAD) $(BIN)/python benchmarks/run.py
+
+# Versions of the interpreter that runs this; see CONTRIBUTING.md.
+constraints:
+	$(PYTHON) tools/constraints.py
+
+clean:
+	rm -rf .venv build

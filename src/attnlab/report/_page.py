@@ -1,0 +1,235 @@
+"""What a page is made of. All of it is frozen, and ``dataclasses.asdict`` of it is JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from attnlab._errors import AttnlabError
+
+VERDICTS = ("holds", "fails", "inconclusive", "not run")
+_DECIDED = ("holds", "fails")
+_SIGNS = {"<=": "≤", ">=": "≥", "<": "<", ">": ">"}
+_NEEDED = ("id", "statement", "verdict")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A small table that is read at a glance; ``tones``: ``good``, ``bad``, ``mixed``, ``h0`` … ``h4`` or empty."""
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: tuple[tuple[str, ...], ...]
+    tones: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure: what is drawn, what it says in words, and its numbers.
+
+    - ``plotly``: ``{"data", "layout", "frames"}`` in Plotly's terms and in the light colours. Text from data must have
+      gone through `plain`. Traces with ``meta = {"choice": k}`` are shown when the reader picks ``choices[k]``;
+      ``frames`` give a time slider.
+    - ``table``: column name → values, what the CSV button saves; ``note`` says what was left out.
+    - ``grid``: shown instead of the plot, which then serves the image buttons only.
+    """
+
+    id: str
+    title: str
+    caption: str
+    alt: str
+    plotly: dict[str, Any]
+    table: dict[str, list[Any]]
+    note: str = ""
+    choices: tuple[str, ...] = ()
+    choice_label: str = "Show"
+    grid: Grid | None = None
+
+    def __post_init__(self):
+        check_id(self.id, "figure")
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """One measured number against its threshold; ``relation`` (``≤``, ``≥``) is shown before the threshold."""
+
+    name: str
+    kind: str = ""
+    statistic: float | str | None = None
+    interval: tuple[float, float] | None = None
+    threshold: float | str | tuple[float, float] | None = None
+    verdict: str = "not run"
+    relation: str = ""
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Control:
+    """A case whose answer is known: ``ok`` if it came out as it ``should`` (``reject`` or ``accept``)."""
+
+    id: str
+    should: str
+    verdict: str
+    ok: bool
+
+
+@dataclass(frozen=True)
+class Card:
+    """A verdict at a glance: a label, a statement, a verdict or None, and the number that says most.
+
+    ``measure`` names the number, ``note`` stands beside the verdict, ``link`` is a section's id.
+    """
+
+    label: str
+    text: str
+    verdict: str | None = None
+    headline: str = ""
+    measure: str = ""
+    note: str = ""
+    link: str = ""
+    alarm: bool = False
+
+    def __post_init__(self):
+        _check_verdict(self.verdict, f"card {self.label!r}")
+
+
+@dataclass(frozen=True)
+class Section:
+    """One part of the page; with a verdict it is a claim's, without it is general."""
+
+    id: str
+    title: str
+    statement: str = ""
+    verdict: str | None = None
+    expected: str | None = None
+    body: tuple[str, ...] = ()
+    cards: tuple[Card, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    criteria: tuple[Criterion, ...] = ()
+    controls: tuple[Control, ...] = ()
+    how_measured: str = ""
+    refuted_by: str = ""
+    command: str = ""
+    source: str = ""
+    reason: str = ""
+    seeds: int | None = None
+    runs: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self):
+        check_id(self.id, "section")
+        _check_verdict(self.verdict, f"section {self.id!r}")
+
+    @classmethod
+    def from_claim(
+        cls,
+        record: Mapping[str, Any],
+        *,
+        title: str = "",
+        figures: Sequence[Figure] = (),
+        how_measured: str = "",
+        refuted_by: str = "",
+        command: str = "",
+        body: Sequence[str] = (),
+    ) -> Section:
+        """The section of one entry of ``claims.json``; what the record does not say is given by keyword.
+
+        >>> section = Section.from_claim({"id": "laws.sum", "statement": "Σs stays.", "verdict": "holds"})
+        >>> section.title, section.verdict
+        ('laws.sum', 'holds')
+        """
+        missing = [key for key in _NEEDED if key not in record]
+        if missing:
+            raise AttnlabError(f"a claim's record lacks {', '.join(missing)}; got the fields {sorted(record)}")
+        return cls(
+            id=record["id"],
+            title=title or record["id"],
+            statement=record["statement"],
+            verdict=record["verdict"],
+            expected=record.get("expected"),
+            body=tuple(body),
+            figures=tuple(figures),
+            criteria=tuple(_criterion(entry) for entry in record.get("criteria") or ()),
+            controls=tuple(_control(entry) for entry in record.get("controls") or ()),
+            how_measured=how_measured or record.get("how_measured", ""),
+            refuted_by=refuted_by or record.get("refuted_by", ""),
+            command=command,
+            source=record.get("source") or "",
+            reason=record.get("reason") or "",
+            seeds=_count(record.get("seeds")),
+            runs=dict(record.get("runs") or {}),
+        )
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether a decided verdict is the opposite of the expected one."""
+        return self.verdict in _DECIDED and self.expected in _DECIDED and self.verdict != self.expected
+
+    @property
+    def headline(self) -> Criterion | None:
+        """The criterion that says most: the first that has the section's verdict, else the first measured one."""
+        measured = [c for c in self.criteria if c.statistic is not None]
+        return next((c for c in measured if c.verdict == self.verdict), measured[0] if measured else None)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A whole page: the question, the answer in a sentence or two, the sections, where it comes from.
+
+    ``cards`` stand at the top; when there are none, every section with a verdict gets one. ``provenance`` is shown in
+    the footer, in its order: versions, seeds, machine, date, command.
+    """
+
+    title: str
+    question: str
+    summary: str = ""
+    sections: tuple[Section, ...] = ()
+    cards: tuple[Card, ...] = ()
+    provenance: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self):
+        _check_unique([section.id for section in self.sections], "section")
+        _check_unique([figure.id for section in self.sections for figure in section.figures], "figure")
+
+
+def check_id(name: str, what: str) -> None:
+    """Refuse an id that could not be an anchor or a file name."""
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9._-]*", name):
+        raise AttnlabError(
+            f"the {what} id {name!r} is no anchor: begin with a letter, go on with letters, digits, dots, dashes"
+        )
+
+
+def _check_unique(names: list[str], what: str) -> None:
+    doubles = sorted({name for name in names if names.count(name) > 1})
+    if doubles:
+        raise AttnlabError(f"the {what} id {doubles[0]!r} occurs twice on the page; give each {what} its own")
+
+
+def _check_verdict(verdict: str | None, where: str) -> None:
+    if verdict is not None and verdict not in VERDICTS:
+        raise AttnlabError(f"{where} has the verdict {verdict!r}; expected one of {', '.join(VERDICTS)}")
+
+
+def _criterion(entry: Mapping[str, Any]) -> Criterion:
+    bounds = entry.get("interval")
+    threshold = entry.get("threshold")
+    return Criterion(
+        name=entry["name"],
+        kind=entry.get("kind", ""),
+        statistic=entry.get("statistic"),
+        interval=None if bounds is None else (bounds[0], bounds[1]),
+        threshold=tuple(threshold) if isinstance(threshold, list) else threshold,
+        verdict=entry.get("verdict", "not run"),
+        relation=_SIGNS.get(entry.get("relation") or "", entry.get("relation") or ""),
+        unit=entry.get("unit", ""),
+    )
+
+
+def _control(entry: Mapping[str, Any]) -> Control:
+    return Control(id=entry["id"], should=entry["should"], verdict=entry["verdict"], ok=bool(entry["ok"]))
+
+
+def _count(seeds: Any) -> int | None:
+    return seeds if seeds is None or isinstance(seeds, int) else len(seeds)

@@ -1,0 +1,33 @@
+"""Sweeps: a plan is a grid of settings for a work function; where its results lie; where it is computed."""
+
+from attnlab.runs._chunks import Chunks
+from attnlab.runs._execute import AbstractExecutor, InProcess, Interrupt, Job, Outcome, Worker
+from attnlab.runs._plan import Plan, Run
+from attnlab.runs._processes import Processes
+from attnlab.runs._progress import Event
+from attnlab.runs._record import Failure
+from attnlab.runs._results import FailureGroup, Results
+from attnlab.runs._run import run_plan
+from attnlab.runs._store import Store, StoreWarning
+from attnlab.runs._work import RunContext
+
+__all__ = [
+    "AbstractExecutor",
+    "Chunks",
+    "Event",
+    "Failure",
+    "FailureGroup",
+    "InProcess",
+    "Interrupt",
+    "Job",
+    "Outcome",
+    "Plan",
+    "Processes",
+    "Results",
+    "Run",
+    "RunContext",
+    "Store",
+    "StoreWarning",
+    "Worker",
+    "run_plan",
+]

@@ -1,0 +1,95 @@
+"""Computing a plan."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from attnlab._errors import AttnlabError
+from attnlab.runs._chunks import Chunks
+from attnlab.runs._execute import AbstractExecutor, InProcess, Interrupt, Job
+from attnlab.runs._plan import Plan, Run
+from attnlab.runs._processes import Processes
+from attnlab.runs._progress import Event, Reporter, interruptible, progress_bar
+from attnlab.runs._results import Results
+from attnlab.runs._store import Store, StoreWarning, disk_error
+
+
+def run_plan(
+    plan: Plan, folder: str | Path, *, processes: int | None = None, executor: AbstractExecutor | None = None,
+    progress: bool | None = None, on_event: Callable[[Event], None] | None = None, failure_limit: float = 0.1,
+    retry_failed: bool = True,
+) -> Results:  # fmt: skip
+    """Compute what a plan asks for and the folder does not hold yet.
+
+    - ``processes``: how many worker processes, by default one for each core; 0 computes in this process. Or any
+      ``executor``. Results do not depend on it, bit for bit, as long as each process has one thread.
+    - ``progress``: whether to draw a bar on standard error, by default where that is a terminal; ``on_event`` is
+      called with an ``Event`` at the beginning and after every chunk.
+    - ``failure_limit``: the share of runs that may fail before ``Results.ok`` is false. A run that raises never
+      stops the sweep. Failed runs are tried again in the next call unless ``retry_failed`` is false.
+
+    Interrupted at any moment, by Ctrl-C or ``kill -9``, the same call goes on where it was. Ctrl-C does not raise:
+    what is finished is stored and ``Results.interrupted`` is true. A second Ctrl-C raises ``KeyboardInterrupt``.
+    A work function must therefore raise, not return half a result, when it is interrupted.
+
+    >>> import tempfile
+    >>> plan = Plan("attnlab.runs._example:work", name="powers", grid={"number": [1, 2, 3], "exponent": [2, 3]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     results = run_plan(plan, folder, processes=0)
+    ...     results.dataset().power.sel(number=3).values.tolist()
+    [9.0, 27.0]
+    """
+    if not 0 <= failure_limit <= 1:
+        raise AttnlabError(f"failure_limit={failure_limit}: expected a share between 0 and 1")
+    if executor is None:
+        executor = InProcess() if processes == 0 else Processes(processes)
+    elif processes is not None:
+        raise AttnlabError("both processes and executor given: give one of them")
+    with Store.open(folder, plan) as store:
+        failed = {} if retry_failed else store.failures
+        stored = store.finished
+        missing = [run for run in plan.runs if run.hash not in stored and run.hash not in failed]
+        with interruptible() as interrupt:
+            if missing:
+                _compute(store, missing, executor, interrupt, progress, on_event)
+            if not interrupt.pressed:
+                _consolidate(store)
+    # Read anew: what lies on the disk is the truth, also where a worker stored runs and died before it could say so.
+    return Results(Store.read(folder), failure_limit=failure_limit, interrupted=interrupt.pressed)
+
+
+def _compute(
+    store: Store, missing: list[Run], executor: AbstractExecutor, interrupt: Interrupt, progress: bool | None,
+    on_event: Callable[[Event], None] | None,
+) -> None:  # fmt: skip
+    """Have the missing runs computed, and take notice of every outcome."""
+    plan = store.plan
+    chunks = Chunks(missing, executor.width)
+    done = 0
+    with (
+        progress_bar(progress) as bar,
+        closing(executor.outcomes(Job(plan.work, store.folder, plan.root_seed), chunks, interrupt)) as outcomes,
+    ):
+        reporter = Reporter(plan.name, len(plan.runs), len(plan.runs) - len(missing), bar, on_event)
+        reporter.tell(0, 0, 0)
+        for outcome in outcomes:
+            store.note(outcome.blocks, outcome.failures)
+            chunks.observe(outcome.seconds)
+            finished, failed = sum(len(block.runs) for block in outcome.blocks), len(outcome.failures)
+            done += finished + failed
+            reporter.tell(finished, failed, running=len(missing) - len(chunks) - done)
+            if outcome.refused is not None:
+                raise disk_error(store.folder, outcome.refused)
+
+
+def _consolidate(store: Store) -> None:
+    """Tidy up at the end of a sweep; everything is stored already, so that a full disk is no misfortune here."""
+    try:
+        store.consolidate()
+    except OSError as error:
+        warnings.warn(
+            f"small blocks of {store.folder} were not merged ({error}); no run is lost", StoreWarning, stacklevel=3
+        )

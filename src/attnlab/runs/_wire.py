@@ -1,0 +1,60 @@
+"""What parent and worker processes say to each other: lines of JSON, never pickle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from attnlab.runs._execute import Job, Outcome
+from attnlab.runs._plan import Run
+from attnlab.runs._record import Block, Failure
+from attnlab.runs._settings import freeze
+
+
+def line(content: dict[str, Any]) -> bytes:
+    """One message."""
+    return json.dumps(content).encode() + b"\n"
+
+
+def job_message(job: Job, path: Iterable[str]) -> bytes:
+    """The first message to a worker: what it must know, and where the parent imports from."""
+    about = {"work": job.work, "folder": str(job.folder.resolve()), "root_seed": job.root_seed}
+    return line({"do": "begin", "job": about, "path": list(path)})
+
+
+def chunk_message(runs: Iterable[Run]) -> bytes:
+    """Runs to compute."""
+    return line({"do": "chunk", "runs": [[run.index, dict(run.settings), run.hash] for run in runs]})
+
+
+def outcome_message(outcome: Outcome) -> bytes:
+    """What became of a chunk."""
+    return line({
+        "say": "outcome", "blocks": [asdict(block) for block in outcome.blocks],
+        "failures": [failure.to_json() for failure in outcome.failures], "seconds": list(outcome.seconds),
+        "refused": outcome.refused,
+    })  # fmt: skip
+
+
+def read_job(message: dict[str, Any]) -> Job:
+    """The inverse of ``job_message``."""
+    return Job(message["job"]["work"], Path(message["job"]["folder"]), message["job"]["root_seed"])
+
+
+def read_chunk(message: dict[str, Any]) -> tuple[Run, ...]:
+    """The inverse of ``chunk_message``."""
+    return tuple(
+        Run(index, {name: freeze(value) for name, value in settings.items()}, run_hash)
+        for index, settings, run_hash in message["runs"]
+    )
+
+
+def read_outcome(message: dict[str, Any]) -> Outcome:
+    """The inverse of ``outcome_message``."""
+    return Outcome(
+        tuple(Block(**{**block, "runs": tuple(block["runs"])}) for block in message["blocks"]),
+        tuple(Failure(**failure) for failure in message["failures"]), tuple(message["seconds"]), message["refused"],
+    )  # fmt: skip

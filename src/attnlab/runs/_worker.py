@@ -1,0 +1,91 @@
+"""A worker process: ``python -m attnlab.runs._worker``. Started by ``Processes``, never by hand.
+
+Messages arrive on standard input, answers leave on what was standard output; whatever a work function prints goes to
+standard error. When the parent dies, the input ends and the worker ends with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import traceback
+from typing import Any, BinaryIO
+
+from attnlab._errors import AttnlabError
+from attnlab.runs import _wire
+from attnlab.runs._execute import Worker
+from attnlab.runs._work import load_work
+
+
+def main() -> None:
+    """Serve until the parent says stop, or is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    first = json.loads(sys.stdin.buffer.readline() or b"null")
+    if first is None:
+        return
+    # From here on the input is watched: loading the work function may take long, and the parent may die meanwhile.
+    listener = _Listener(sys.stdin.buffer, answers)
+    listener.start()
+    code = 1
+    try:
+        code = _serve(first, listener)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)  # the listener still waits for input; an orderly shutdown would wait for it
+
+
+def _serve(first: dict[str, Any], listener: _Listener) -> int:
+    sys.path[:] = first["path"]
+    job = _wire.read_job(first)
+    try:
+        listener.worker = worker = Worker(job, load_work(job.work))
+    except BaseException as error:
+        cause = str(error) if isinstance(error, AttnlabError) else "".join(traceback.format_exception(error))
+        listener.say(_wire.line({"say": "broken", "cause": cause}))
+        return 2
+    listener.say(_wire.line({"say": "ready"}))
+    while True:
+        outcome = worker.compute(_wire.read_chunk(listener.chunks.get()), lambda: False)
+        with worker.lock:  # no two answers at once
+            listener.say(_wire.outcome_message(outcome))
+
+
+class _Listener(threading.Thread):
+    """Reads messages beside the computation, so that stop and the parent's death are noticed at once."""
+
+    def __init__(self, messages: BinaryIO, answers: BinaryIO):
+        super().__init__(daemon=True)
+        self._messages, self._answers = messages, answers
+        self.chunks: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self.worker: Worker | None = None
+
+    def say(self, message: bytes) -> None:
+        """Answer the parent."""
+        self._answers.write(message)
+        self._answers.flush()
+
+    def run(self) -> None:
+        """Hand chunks on; on stop store what is finished and leave; on the end of input just leave."""
+        for text in iter(self._messages.readline, b""):
+            message = json.loads(text)
+            if message["do"] == "chunk":
+                self.chunks.put(message)
+            elif self.worker is None:
+                os._exit(0)
+            else:
+                with self.worker.lock:
+                    self.say(_wire.outcome_message(self.worker.flush()))
+                    os._exit(0)
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

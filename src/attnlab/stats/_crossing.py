@@ -1,0 +1,66 @@
+"""Where a curve first crosses a level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from attnlab._errors import AttnlabError
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Where a curve met a level, and whether it did.
+
+    - ``"crossed"``: ``value`` is where;
+    - ``"already met"``: the first point met the level, so that ``value`` (the first x) is only an upper bound;
+    - ``"not reached"``: no point met the level; ``value`` is nan.
+    """
+
+    kind: Literal["crossed", "not reached", "already met"]
+    value: float
+
+
+def crossing(x: Any, y: Any, level: float, *, log_x: bool = True, rising: bool = True) -> Crossing:
+    """Where the curve y(x) first meets ``level``, by linear interpolation of y in log x (or in x).
+
+    ``rising`` says from which side: y ≥ level is met from below, otherwise y ≤ level from above. x increases; points
+    whose y is nan are left out.
+
+    >>> crossing([1, 10, 100], [0.0, 0.5, 1.0], 0.75).value.__round__(6)
+    31.622777
+    >>> crossing([1, 10, 100], [0.0, 0.5, 0.6], 0.75)
+    Crossing(kind='not reached', value=nan)
+    """
+    x, y = _curve(x, y, log_x)
+    met = y >= level if rising else y <= level
+    if not met.any():
+        return Crossing("not reached", float("nan"))
+    first = int(np.argmax(met))
+    if first == 0:
+        return Crossing("already met", float(x[0]))
+    at = np.log(x) if log_x else x
+    before, after = y[first - 1], y[first]
+    # An infinite value has no slope: the crossing is then known only to lie at the point that met the level.
+    share = (level - before) / (after - before) if np.isfinite(before) and np.isfinite(after) else 1.0
+    if share == 1.0:
+        return Crossing("crossed", float(x[first]))
+    place = at[first - 1] + share * (at[first] - at[first - 1])
+    return Crossing("crossed", float(np.exp(place) if log_x else place))
+
+
+def _curve(x: Any, y: Any, log_x: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The points of the curve, checked."""
+    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    if x.ndim != 1 or x.shape != y.shape:
+        raise AttnlabError(f"x has shape {x.shape} and y {y.shape}: expected two lists of one length")
+    x, y = x[~np.isnan(y)], y[~np.isnan(y)]
+    if x.size == 0:
+        raise AttnlabError("the curve has no point: expected at least one y that is not nan")
+    if not np.isfinite(x).all() or (np.diff(x) <= 0).any():
+        raise AttnlabError("x does not increase: expected finite, strictly increasing values; sort the points first")
+    if log_x and x[0] <= 0:
+        raise AttnlabError(f"x starts at {x[0]:g}: expected positive values, or pass log_x=False")
+    return x, y

@@ -1,0 +1,90 @@
+"""The page as a reader's browser shows it."""
+
+from __future__ import annotations
+
+import pytest
+
+from attnlab.report import write_page
+
+
+@pytest.fixture(scope="module")
+def path(evil_page, tmp_path_factory):
+    return write_page(evil_page, tmp_path_factory.mktemp("page") / "report.html")
+
+
+def test_the_browser_sees_what_it_should(browser, tmp_path):
+    """The control: on a page that does not escape, the checks below find the script, the image and the error."""
+    page = tmp_path / "bad.html"
+    page.write_text("<body data-drawn='0/0'><img src=x onerror=\"document.title='ran'; console.error(1)\">")
+    browser.open(page)
+    browser.wait_for("document.title === 'ran'")
+    assert browser.problems()
+    assert any(event["request"]["url"].endswith("/x") for event in browser.told("Network.requestWillBeSent"))
+
+
+def test_every_figure_is_drawn_and_evil_words_are_words(browser, path, evil):
+    browser.open(path)
+    assert browser.evaluate("document.body.dataset.drawn") == "5/5"
+    assert browser.evaluate("document.querySelectorAll('.plot .main-svg').length") >= 4
+    assert browser.evaluate("document.querySelectorAll('img').length") == 0
+    drawn = browser.evaluate("[...document.querySelectorAll('.plot text')].map((text) => text.textContent)")
+    for place in ("legendtext", "xtitle", "ytitle", "annotation-text", "shape-label"):
+        texts = browser.evaluate(f"[...document.querySelectorAll('.plot .{place}')].map((t) => t.textContent).join()")
+        assert evil in texts, place
+    assert not any("&lt;" in text for text in drawn)
+    assert browser.problems() == []
+    requests = {event["request"]["url"] for event in browser.told("Network.requestWillBeSent")}
+    assert {url for url in requests if not url.startswith(("about:", "data:"))} == {path.as_uri()}
+
+
+def test_choice_slider_and_theme_work_together(browser, path):
+    browser.open(path, mark="#all")
+    browser.evaluate(
+        "(([select, slider]) => { select.value = 1; select.dispatchEvent(new Event('change'));"
+        "slider.value = 1; slider.dispatchEvent(new Event('input')); })"
+        "(['[data-choice]', '[data-frame]'].map((name) => document.querySelector(name)))"
+    )
+    plots = (
+        "const [theory, relation] = ['theory', 'relation'].map((n) => document.querySelector(`#figure-${n} .plot`));"
+    )
+    shown = "theory.data.filter((t) => t.visible !== false).map((t) => t.meta.choice)"
+    state = f"(() => {{ {plots} return [Math.min(...{shown}), relation.data[0].x, theory.layout.paper_bgcolor]; }})()"
+    choice, dots, paper = browser.evaluate(state)
+    frame = "JSON.parse(document.querySelector('#figure-relation script').textContent).plotly.frames[1].data[0].x"
+    assert (choice, paper) == (1, "#ffffff")
+    assert dots == browser.evaluate(frame)
+    browser.evaluate("document.querySelector('[data-theme-toggle]').click()")
+    assert browser.evaluate(state) == [1, dots, "#171b22"]
+    browser.evaluate("localStorage.clear()")
+    assert browser.problems() == []
+
+
+def test_a_narrow_dark_page_fits_and_prints_light(browser, path):
+    browser.open(path, width=360, height=780, dark=True)
+    assert browser.evaluate("document.documentElement.scrollWidth") == 360
+    assert browser.evaluate("document.querySelector('.plot').layout.paper_bgcolor") == "#171b22"
+    assert browser.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(16, 19, 25)"
+    browser.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert browser.evaluate("document.querySelector('.plot').layout.paper_bgcolor") == "#ffffff"
+    assert browser.evaluate("document.querySelector('.main-svg').clientWidth") == 660
+    browser.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert browser.evaluate("document.querySelector('.main-svg').clientWidth") < 360
+    assert browser.evaluate("document.querySelector('.plot').layout.paper_bgcolor") == "#171b22"
+    assert browser.problems() == []
+
+
+def test_each_figure_can_be_saved(browser, path, tmp_path, evil):
+    browser.open(path)
+    browser.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    browser.evaluate(
+        "document.querySelectorAll('#figure-heat [data-save], #figure-band [data-save]').forEach((b) => b.click())"
+    )
+    names = {f"{figure}.{form}" for figure in ("heat", "band") for form in ("svg", "png", "csv")}
+    browser.wait_for("new Promise((done) => setTimeout(() => done(true), 1500))")
+    assert {saved.name for saved in tmp_path.iterdir()} == names
+    assert (tmp_path / "band.png").read_bytes().startswith(b"\x89PNG")
+    assert "<img" not in (tmp_path / "band.svg").read_text()
+    lines = (tmp_path / "heat.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("# 6 significant digits")
+    assert lines[2] == f"{evil},{evil}"
+    assert browser.problems() == []
