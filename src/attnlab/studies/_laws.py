@@ -8,19 +8,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attnlab.runs import Plan
-from attnlab.studies._study import Data, Scale, Study
+from attnlab.studies._study import Data, Scale, Study, arm_plan
 
 _WORK = "attnlab.studies._topic:train_topic"
-_HEADS = ["fixed", "linear", "two_layer"]
-
-# Quick runs are smaller, not fewer: sentences, dictionary and steps shrink, words per sentence stay.
-_SIZES: dict[Scale, dict[str, Any]] = {
-    "paper": {},
-    "quick": {"sentences": 1000, "test_sentences": 250, "dictionary": 1250, "steps": 2500},
-}
-_QUERY = ("embeddings", "keys", "query")
+_OTHERS = 20  # words beside a topic word in a sentence of the reference task
+_HEADS = ("fixed", "linear", "two_layer")
 _STEP_SIZES = (0.1, 0.05, 0.025)
+_QUERY = {"trained": ("embeddings", "keys", "query")}
 _RULES: dict[str, dict[str, Any]] = {
     "gradient descent": {},
     "SGD": {"batch_size": 100},
@@ -29,48 +23,53 @@ _RULES: dict[str, dict[str, Any]] = {
     "Adam": {"optimizer": "adam", "step_size": 0.01},
 }
 
+# Quick runs are smaller, not fewer: sentences, dictionary and steps shrink, words per sentence stay. The relation
+# itself needs the sentences (its error falls with their number), the conservation laws do not.
+_SIZES: dict[Scale, dict[str, Any]] = {
+    "paper": {"steps": 5000},
+    "quick": {"sentences": 2000, "test_sentences": 500, "dictionary": 2500, "steps": 2500},
+}
+_LAW_SIZES: dict[Scale, dict[str, Any]] = {
+    "paper": {"steps": 5000},
+    "quick": {"sentences": 500, "test_sentences": 250, "dictionary": 625, "steps": 1500},
+}
 
-def _reference(scale: Scale, seeds: int) -> Mapping[str, Plan]:
-    """The reference task with all three heads, and Adam as the control."""
+
+def _reference(scale: Scale, seeds: int):
+    """The reference task with all three heads; the fixed head in float32 too."""
     base = _SIZES[scale] | {"surroundings": True}
-    return {
-        "reference": Plan(_WORK, name="reference", base=base, grid={"head": _HEADS, "seed": range(seeds)}),
-        "float32": Plan(_WORK, name="float32", base=base | {"dtype": "float32"}, grid={"seed": range(seeds)}),
-    }
+    arms = {head: base | {"head": head} for head in _HEADS} | {"float32": base | {"dtype": "float32"}}
+    return arm_plan(_WORK, "reference", arms, seeds)
 
 
-def _optimizers(scale: Scale, seeds: int) -> Mapping[str, Plan]:
+def _optimizers(scale: Scale, seeds: int):
     """A trained linear head under five optimisers."""
-    base = _SIZES[scale] | {"head": "linear"}
-    return {
-        name: Plan(_WORK, name=name, base=base | rule, grid={"seed": range(seeds)}) for name, rule in _RULES.items()
-    }
+    base = _LAW_SIZES[scale] | {"head": "linear"}
+    return arm_plan(_WORK, "optimizers", {name: base | rule for name, rule in _RULES.items()}, seeds)
 
 
-def _step_sizes(scale: Scale, seeds: int) -> Mapping[str, Plan]:
-    """Equal training time at three step sizes, half that of the reference: is the drift linear in the step?"""
-    base = _SIZES[scale]
-    time = 0.05 * base.get("steps", 5000)
-    plans = {}
+def _step_sizes(scale: Scale, seeds: int):
+    """Equal training time, half that of the reference, at three step sizes: is the drift linear in the step?"""
+    base = _LAW_SIZES[scale]
+    steps = base["steps"] // 2
+    arms: dict[str, Mapping[str, Any]] = {}
     for size in _STEP_SIZES:
-        length = {"step_size": size, "steps": round(time / size)}
-        head, query = f"head, step {size}", f"query, step {size}"
-        grid = {"head": ["linear", "two_layer"], "seed": range(seeds)}
-        plans[head] = Plan(_WORK, name=head, base=base | length, grid=grid)
-        plans[query] = Plan(_WORK, name=query, base=base | length | {"trained": _QUERY}, grid={"seed": range(seeds)})
-    adam = {"trained": _QUERY, "optimizer": "adam", "step_size": 0.01, "steps": round(time / 0.1)}
-    plans["query, Adam"] = Plan(_WORK, name="query, Adam", base=base | adam, grid={"seed": range(seeds)})
-    return plans
+        length = base | {"step_size": size, "steps": round(steps * 0.1 / size)}
+        arms |= {f"{head} {size}": length | {"head": head} for head in ("linear", "two_layer")}
+        arms[f"query {size}"] = length | _QUERY
+    arms["query Adam"] = base | _QUERY | {"optimizer": "adam", "step_size": 0.01, "steps": steps}
+    return arm_plan(_WORK, "step sizes", arms, seeds)
 
 
-def _measure_sen(data: xr.Dataset) -> xr.Dataset:
-    """Everything that the relation's claims judge, and its prediction for the figures."""
+def measure_relation(data: xr.Dataset, others: Any = _OTHERS) -> xr.Dataset:
+    """Everything that the relation's claims judge, its prediction for the figures, and the control's wrong |q|."""
     from attnlab.dynamics import identity_error, score_sum_error, sen_error, sen_norm
 
-    others = 20
     start = data.norm.sel(step=0, drop=True)
     measured = {
-        "score": data.score, "norm": data.norm, "query_norm": data.query_norm, "loss": data.loss,
+        "score": data.score,
+        "query_norm": data.query_norm,
+        "loss": data.loss,
         "accuracy_test": data.accuracy_test,
         "scaled_norm": data.query_norm * data.norm,
         "predicted_norm": sen_norm(data.score, others=others, query_norm=data.query_norm, initial_norm=start),
@@ -79,54 +78,58 @@ def _measure_sen(data: xr.Dataset) -> xr.Dataset:
         "sen_error_wrong_query": sen_error(data.assign(query_norm=1.2 * data.query_norm), others),
         "identity_error": identity_error(data),
         "score_sum_error": score_sum_error(data),
-    }  # fmt: skip
+    }
     if "others_mass" in data:
         measured["sen_error_refined"] = sen_error(data, others, form="refined")
     return xr.Dataset(measured)
 
 
-def _measure_reference(sweeps: Data) -> Data:
+def _measure_reference(arms: Data) -> Data:
     from attnlab.dynamics import balance_error, score_sum_error
 
-    reference = sweeps["reference"]
-    measured = _measure_sen(reference).assign(balance_error=balance_error(reference))
-    single = xr.Dataset({"score_sum_error": score_sum_error(sweeps["float32"])})
-    return {"reference": measured, "float32": single}
+    heads = [measure_relation(arms[h]).assign(balance_error=balance_error(arms[h])) for h in _HEADS]
+    single = xr.Dataset({"score_sum_error": score_sum_error(arms["float32"])})
+    return {"reference": xr.concat(heads, dim=_axis("head", _HEADS)), "float32": single}
 
 
-def _measure_optimizers(sweeps: Data) -> Data:
+def _measure_optimizers(arms: Data) -> Data:
     measured = []
     for name in _RULES:
-        data = sweeps[name]
-        drift = (data.balance_drift / data.head_square).max("step")
-        measured.append(_measure_sen(data).assign(balance_error=drift))
-    rules = xr.DataArray(list(_RULES), dims="rule", name="rule")
-    return {"optimizers": xr.concat(measured, dim=rules, join="outer", coords="minimal", compat="override")}
+        drift = (arms[name].balance_drift / arms[name].head_square).max("step")
+        measured.append(measure_relation(arms[name]).assign(balance_error=drift))
+    return {"optimizers": xr.concat(measured, dim=_axis("rule", _RULES), coords="minimal", compat="override")}
 
 
-def _measure_step_sizes(sweeps: Data) -> Data:
+def _measure_step_sizes(arms: Data) -> Data:
     from attnlab.dynamics import balance_error, order_in_step, query_balance_error
 
-    sizes = xr.DataArray(np.array(_STEP_SIZES), dims="step_size", name="step_size")
-    heads = xr.concat([balance_error(sweeps[f"head, step {h}"]) for h in _STEP_SIZES], dim=sizes)
-    heads = heads.transpose("step_size", "head", "seed")
-    runs = [sweeps[f"query, step {h}"] for h in _STEP_SIZES]
-    queries = xr.concat([query_balance_error(run) for run in runs], dim=sizes).transpose("step_size", "seed")
-    adam = sweeps["query, Adam"]
-    head_data = xr.Dataset({"balance_error": heads})
-    head_data["slope"] = (("head", "seed"), order_in_step(sizes.values, heads.values))
-    query_data = xr.Dataset(
+    sizes = _axis("step_size", _STEP_SIZES)
+
+    def over_sizes(name: str, of) -> xr.DataArray:
+        return xr.concat([of(arms[f"{name} {h}"]) for h in _STEP_SIZES], dim=sizes).transpose("step_size", "seed")
+
+    heads = ("linear", "two_layer")
+    drift = xr.concat([over_sizes(head, balance_error) for head in heads], dim=_axis("head", heads))
+    balance = xr.Dataset({"balance_error": drift})
+    balance["slope"] = (("head", "seed"), order_in_step(sizes.values, drift.transpose("step_size", ...).values))
+    queries = over_sizes("query", query_balance_error)
+    adam = arms["query Adam"]
+    query = xr.Dataset(
         {
             "query_balance_error": queries,
-            "query_turn": xr.concat([run.query_turn.max("step") for run in runs], dim=sizes),
-            "key_sum": xr.concat([run.key_sum.max("step") for run in runs], dim=sizes),
+            "slope": (("seed",), order_in_step(sizes.values, queries.values)),
+            "query_turn": over_sizes("query", lambda run: run.query_turn.max("step")),
+            "key_sum": over_sizes("query", lambda run: run.key_sum.max("step")),
             "query_balance_error_adam": query_balance_error(adam),
             "query_turn_adam": adam.query_turn.max("step"),
             "key_sum_adam": adam.key_sum.max("step"),
         }
     )
-    query_data["slope"] = (("seed",), order_in_step(sizes.values, queries.values))
-    return {"step sizes": head_data, "trained query": query_data}
+    return {"step sizes": balance, "trained query": query}
+
+
+def _axis(name: str, labels) -> xr.DataArray:
+    return xr.DataArray(np.asarray(list(labels)), dims=name, name=name)
 
 
 REFERENCE = Study("reference", _reference, _measure_reference)

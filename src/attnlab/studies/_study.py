@@ -1,28 +1,56 @@
-"""A study: the sweeps that a question needs, and what is measured from them."""
+"""A study: the sweep that a question needs, and what is measured from it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import xarray as xr
+import numpy as np
 
+from attnlab._errors import AttnlabError
 from attnlab.runs import Plan
 
+if TYPE_CHECKING:
+    import xarray as xr
+
 Scale = Literal["quick", "paper"]
-Data = Mapping[str, xr.Dataset]
+Data = Mapping[str, "xr.Dataset"]
 
 
 @dataclass(frozen=True)
 class Study:
     """One question.
 
-    - ``plans(scale, seeds)``: the sweeps to run, by name; a sweep's name is unique over all studies, so that studies
-      can share it.
-    - ``measure(sweeps)``: labelled data sets that claims judge and figures draw, from the sweeps' data sets.
+    - ``plan(scale, seeds)``: the sweep to run: some *arms* (settings to compare), each with the same seeds;
+    - ``measure(arms)``: labelled data sets that claims judge and figures draw, from one data set per arm.
     """
 
     name: str
-    plans: Callable[[Scale, int], Mapping[str, Plan]]
+    plan: Callable[[Scale, int], Plan]
     measure: Callable[[Data], Data]
+
+
+def arm_plan(work: str, name: str, arms: Mapping[str, Mapping[str, Any]], seeds: int) -> Plan:
+    """A sweep of arms × seeds. The work function's settings have the fields ``arm`` (only a label) and ``seed``."""
+    settings = [{**arm, "arm": label, "seed": seed} for label, arm in arms.items() for seed in range(seeds)]
+    return Plan.of_list(work, name=name, settings=settings)
+
+
+def split_arms(data: xr.Dataset) -> dict[str, xr.Dataset]:
+    """One data set per arm with a ``seed`` dimension, from a sweep's data set with a ``run`` dimension.
+
+    Rows that no run of an arm has (another arm records other steps) are dropped, and so are failed runs.
+    """
+    arms: dict[str, xr.Dataset] = {}
+    for label in dict.fromkeys(data.arm.values.tolist()):
+        part = data.isel(run=np.flatnonzero(data.arm.values == label))
+        seeds = part.seed.values
+        part = part.reset_coords(drop=True).assign_coords(run=seeds).rename(run="seed")
+        if "step" in part.dims:
+            part = part.dropna("step", how="all")
+        part = part.dropna("seed", how="all")
+        if part.sizes["seed"] == 0:
+            raise AttnlabError(f"no run of the arm {label!r} finished: nothing can be measured")
+        arms[str(label)] = part
+    return arms

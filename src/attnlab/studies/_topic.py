@@ -15,10 +15,12 @@ from attnlab.runs import RunContext
 class TopicSettings:
     """One training run on the topic task (THEORY A1); the defaults are the reference setting.
 
-    ``seed`` draws data and initial parameters alike, so that runs of equal seed are paired across other settings.
-    ``optimizer`` is ``"descent"`` (with ``momentum``, ``weight_decay``, ``batch_size``) or ``"adam"``.
+    ``seed`` draws data and initial parameters alike, so that runs of equal seed are paired across other settings;
+    ``arm`` is a label and nothing else; ``query_length`` fixes |q|. ``optimizer`` is ``"descent"`` (with ``momentum``,
+    ``weight_decay``, ``batch_size``) or ``"adam"``.
     """
 
+    arm: str = ""
     seed: int = 0
     head: str = "fixed"
     optimizer: str = "descent"
@@ -29,7 +31,7 @@ class TopicSettings:
     steps: int = 5000
     rows: int = 100
     embedding_std: float = 1e-6
-    query_norm: float | None = None
+    query_length: float | None = None
     head_scale: float = 1.0
     trained: tuple[str, ...] | None = None
     topics: int = 4
@@ -69,7 +71,7 @@ def train_topic(settings: TopicSettings, context: RunContext) -> xr.Dataset:
     sizes = (s.topics, s.topic_words, s.dictionary, s.noise_words, s.sentences, s.test_sentences)
     task, corpus, test = _data(context.root_seed, s.seed, sizes)
     config = WordAttentionConfig.for_corpus(
-        corpus, head=s.head, embedding_std=s.embedding_std, query_norm=s.query_norm, head_scale=s.head_scale,
+        corpus, head=s.head, embedding_std=s.embedding_std, query_norm=s.query_length, head_scale=s.head_scale,
         trained=s.trained,
     )  # fmt: skip
     if s.optimizer == "adam":

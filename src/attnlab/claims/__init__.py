@@ -1,0 +1,19 @@
+"""Statements made executable: criteria, thresholds, controls, verdict. One file per paper."""
+
+from attnlab.claims._catalogue import CLAIMS, GROUPS, resolve
+from attnlab.claims._claim import Claim, Control, Criterion, CriterionResult, contradicts
+from attnlab.claims._reproduce import Reproduction, read_reproduction, reproduce
+
+__all__ = [
+    "CLAIMS",
+    "Claim",
+    "Control",
+    "Criterion",
+    "CriterionResult",
+    "GROUPS",
+    "Reproduction",
+    "contradicts",
+    "read_reproduction",
+    "reproduce",
+    "resolve",
+]

@@ -1,0 +1,230 @@
+"""Statements made executable: criteria, thresholds, controls, verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from attnlab._errors import AttnlabError
+from attnlab.stats import bootstrap_interval, wilson_interval
+from attnlab.studies import Data, Study
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Verdict = Literal["holds", "fails", "inconclusive", "not run"]
+Kind = Literal["bound", "estimate", "share"]
+Relation = Literal["<=", ">=", "in"]
+LEAST_SEEDS = 8
+
+_STATISTICS: dict[str, Callable[..., Any]] = {
+    "max": np.max,
+    "min": np.min,
+    "mean": np.mean,
+    "median": np.median,
+    "p95": lambda values, axis=None: np.percentile(values, 95, axis=axis),
+}
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """One comparison of a measured quantity with a threshold.
+
+    - ``measure(data)`` gives a labelled array with a ``seed`` dimension; nan entries do not count.
+    - ``"bound"``: ``statistic`` over all entries against the threshold, without an interval;
+    - ``"estimate"``: ``statistic`` over seeds (entries of one seed are averaged first), with a bootstrap interval that
+      must lie wholly on one side; needs at least 8 seeds;
+    - ``"share"``: the share of seeds for which the entries, as truth values, are all true, with a Wilson interval.
+    - ``relation`` ``"in"`` asks for a value between the two thresholds.
+    """
+
+    name: str
+    kind: Kind
+    measure: Callable[[Data], xr.DataArray]
+    threshold: float | tuple[float, float]
+    relation: Relation = "<="
+    statistic: str = "max"
+    unit: str = ""
+
+    def __post_init__(self):
+        if self.statistic not in _STATISTICS:
+            raise AttnlabError(f"criterion {self.name!r}: statistic {self.statistic!r} is none of {list(_STATISTICS)}")
+        if (self.relation == "in") != isinstance(self.threshold, tuple):
+            raise AttnlabError(f"criterion {self.name!r}: 'in' takes two thresholds, '<=' and '>=' take one")
+
+    def judge(self, data: Data) -> CriterionResult:
+        """Measure and compare."""
+        by_seed = _by_seed(self.measure(data))
+        if not by_seed:
+            return CriterionResult(self, None, None, "inconclusive", (), "nothing could be measured")
+        if self.kind == "bound":
+            return self._bound(by_seed)
+        return self._estimate(by_seed) if self.kind == "estimate" else self._share(by_seed)
+
+    def _bound(self, by_seed: list[np.ndarray]) -> CriterionResult:
+        statistic = _STATISTICS[self.statistic]
+        value = float(statistic(np.concatenate(by_seed)))
+        each = tuple(float(statistic(values)) for values in by_seed)
+        return CriterionResult(self, value, None, "holds" if self._inside(value, value) else "fails", each)
+
+    def _estimate(self, by_seed: list[np.ndarray]) -> CriterionResult:
+        each = np.array([values.mean() for values in by_seed])
+        statistic = _STATISTICS[self.statistic]
+        if len(each) < LEAST_SEEDS:
+            reason = f"{len(each)} seeds, an interval needs {LEAST_SEEDS}"
+            return CriterionResult(self, float(statistic(each)), None, "inconclusive", tuple(each.tolist()), reason)
+        found = bootstrap_interval(each, statistic, seed=0)
+        verdict = self._verdict(found.low, found.high)
+        return CriterionResult(self, found.estimate, (found.low, found.high), verdict, tuple(each.tolist()))
+
+    def _share(self, by_seed: list[np.ndarray]) -> CriterionResult:
+        each = np.array([bool(values.all()) for values in by_seed])
+        found = wilson_interval(int(each.sum()), len(each))
+        verdict = self._verdict(found.low, found.high)
+        return CriterionResult(
+            self, found.estimate, (found.low, found.high), verdict, tuple(each.astype(float).tolist())
+        )
+
+    def _inside(self, low: float, high: float) -> bool:
+        if isinstance(self.threshold, tuple):
+            return self.threshold[0] <= low and high <= self.threshold[1]
+        return high <= self.threshold if self.relation == "<=" else low >= self.threshold
+
+    def _outside(self, low: float, high: float) -> bool:
+        if isinstance(self.threshold, tuple):
+            return high < self.threshold[0] or low > self.threshold[1]
+        return low > self.threshold if self.relation == "<=" else high < self.threshold
+
+    def _verdict(self, low: float, high: float) -> Verdict:
+        if self._inside(low, high):
+            return "holds"
+        return "fails" if self._outside(low, high) else "inconclusive"
+
+
+@dataclass(frozen=True)
+class CriterionResult:
+    """What came of a criterion; ``by_seed`` is its statistic seed by seed."""
+
+    criterion: Criterion
+    value: float | None
+    interval: tuple[float, float] | None
+    verdict: Verdict
+    by_seed: tuple[float, ...]
+    reason: str = ""
+
+    def record(self) -> dict[str, Any]:
+        """As it stands in ``claims.json``."""
+        c = self.criterion
+        return {
+            "name": c.name, "kind": c.kind, "statistic": self.value,
+            "interval": None if self.interval is None else list(self.interval),
+            "threshold": list(c.threshold) if isinstance(c.threshold, tuple) else c.threshold,
+            "verdict": self.verdict, "relation": c.relation, "unit": c.unit, "of": c.statistic,
+            "by_seed": list(self.by_seed), "reason": self.reason,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Control:
+    """A setting in which the claim must be rejected (or, for a claim expected to fail, accepted)."""
+
+    id: str
+    statement: str
+    criteria: tuple[Criterion, ...]
+    should: Literal["reject", "accept"] = "reject"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement, the study that it needs, what is compared, and what would show that the comparison sees anything.
+
+    It holds if all criteria hold, fails if one fails, and is inconclusive otherwise or when a control does not come
+    out as it should; without data it is not run.
+    """
+
+    id: str
+    title: str
+    statement: str
+    source: str
+    studies: tuple[Study, ...]
+    criteria: tuple[Criterion, ...]
+    controls: tuple[Control, ...]
+    how_measured: str
+    refuted_by: str
+    expected: Literal["holds", "fails"] = "holds"
+    notes: tuple[str, ...] = field(default=())
+
+    def __post_init__(self):
+        if not self.criteria:
+            raise AttnlabError(f"claim {self.id!r} has no criterion: it could not fail")
+        if not self.controls:
+            raise AttnlabError(f"claim {self.id!r} has no control: give a setting in which it must be rejected")
+
+    def judge(self, data: Data | None, runs: Mapping[str, int] | None = None, *, absent: str = "") -> dict[str, Any]:
+        """The claim's entry in ``claims.json``; ``data`` is ``None`` where its study has no data, ``absent`` why."""
+        entry: dict[str, Any] = {
+            "id": self.id, "title": self.title, "statement": self.statement, "source": self.source,
+            "verdict": "not run", "expected": self.expected, "criteria": [], "seeds": 0, "controls": [],
+            "runs": dict(runs or {"asked": 0, "finished": 0, "failed": 0}), "reason": absent,
+            "how_measured": self.how_measured, "refuted_by": self.refuted_by, "notes": list(self.notes),
+            "command": f"attnlab reproduce {self.id}",
+        }  # fmt: skip
+        if data is None:
+            return entry
+        results = [c.judge(data) for c in self.criteria]
+        controls = [_control_record(control, data) for control in self.controls]
+        verdict, reason = _verdict(results, controls)
+        entry |= {
+            "verdict": verdict, "reason": reason, "criteria": [r.record() for r in results], "controls": controls,
+            "seeds": max((len(r.by_seed) for r in results), default=0),
+        }  # fmt: skip
+        return entry
+
+
+def contradicts(entry: Mapping[str, Any]) -> bool:
+    """Whether a verdict says the opposite of what was expected; inconclusive and not run contradict nothing."""
+    return entry["verdict"] in ("holds", "fails") and entry["verdict"] != entry["expected"]
+
+
+def _by_seed(values: xr.DataArray) -> list[np.ndarray]:
+    """Finite entries of each seed that has any."""
+    if "seed" not in values.dims:
+        raise AttnlabError(f"a criterion's measurement has the dimensions {values.dims}; expected 'seed' among them")
+    rows = values.transpose("seed", ...).values.astype(np.float64).reshape(values.sizes["seed"], -1)
+    return [row[np.isfinite(row)] for row in rows if np.isfinite(row).any()]
+
+
+def _combined(verdicts: list[Verdict]) -> Verdict:
+    if "fails" in verdicts:
+        return "fails"
+    return "holds" if all(v == "holds" for v in verdicts) else "inconclusive"
+
+
+def _control_record(control: Control, data: Data) -> dict[str, Any]:
+    results = [c.judge(data) for c in control.criteria]
+    verdict = _combined([r.verdict for r in results])
+    ok = verdict == ("fails" if control.should == "reject" else "holds")
+    return {
+        "id": control.id, "should": control.should, "verdict": verdict, "ok": ok, "statement": control.statement,
+        "criteria": [r.record() for r in results],
+    }  # fmt: skip
+
+
+def _verdict(results: list[CriterionResult], controls: list[dict[str, Any]]) -> tuple[Verdict, str]:
+    wrong = [c for c in controls if not c["ok"]]
+    if wrong:
+        said = {"reject": "rejected", "accept": "accepted"}[wrong[0]["should"]]
+        return "inconclusive", (
+            f"the control {wrong[0]['id']!r} should have been {said} but came out {wrong[0]['verdict']!r}: "
+            "the measurement does not tell true from false here"
+        )
+    verdict = _combined([r.verdict for r in results])
+    if verdict == "holds":
+        return verdict, "all criteria hold"
+    named = [r for r in results if r.verdict == verdict] or [r for r in results if r.verdict != "holds"]
+    more = f" ({named[0].reason})" if named[0].reason else ""
+    word = "fails" if verdict == "fails" else "is not decided"
+    return verdict, f"{named[0].criterion.name!r} {word}{more}"

@@ -1,0 +1,176 @@
+"""From claims to verdicts: run the studies that they need, measure, judge, store."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+import attnlab
+from attnlab._errors import AttnlabError
+from attnlab.claims._claim import Claim, contradicts
+from attnlab.runs import Event, Results, run_plan
+from attnlab.studies import Scale, Study, split_arms
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """Verdicts and the data behind them, as they lie in a folder.
+
+    ``claims`` are the entries of ``claims.json``, ``data`` the measured data sets by name, ``about`` how and where.
+    """
+
+    folder: Path
+    claims: list[dict[str, Any]]
+    data: dict[str, xr.Dataset]
+    about: dict[str, Any] = field(default_factory=dict)
+    interrupted: bool = False
+    ok: bool = True
+
+    @property
+    def contradictions(self) -> list[str]:
+        """Claims whose verdict is the opposite of what was expected."""
+        return [entry["id"] for entry in self.claims if contradicts(entry)]
+
+
+def reproduce(
+    claims: Sequence[Claim],
+    folder: str | Path,
+    *,
+    scale: Scale = "quick",
+    seeds: int | None = None,
+    processes: int | None = None,
+    progress: bool | None = None,
+    on_study: Callable[[str, int, int], None] | None = None,
+    on_event: Callable[[Event], None] | None = None,
+    failure_limit: float = 0.1,
+) -> Reproduction:
+    """Run the studies of some claims, judge them and write ``claims.json`` and the measured data.
+
+    Interrupted at any moment and called again, it goes on where it was; finished, it recomputes nothing. ``seeds`` is
+    8 at quick and 16 at paper scale unless given.
+    """
+    out = Path(folder)
+    count = seeds if seeds is not None else (8 if scale == "quick" else 16)
+    if count < 1:
+        raise AttnlabError(f"seeds={seeds}: expected at least 1 (and at least 8 for claims with an interval)")
+    begun = time.monotonic()
+    studies = {study.name: study for claim in claims for study in claim.studies}
+    results: dict[str, Results] = {}
+    measured: dict[str, dict[str, xr.Dataset]] = {}
+    absent: dict[str, str] = {}
+    for number, (name, study) in enumerate(studies.items()):
+        if on_study is not None:
+            on_study(name, number + 1, len(studies))
+        results[name] = run_plan(
+            study.plan(scale, count), out / "runs" / f"{slug(name)}-{scale}", processes=processes, progress=progress,
+            on_event=on_event, failure_limit=failure_limit,
+        )  # fmt: skip
+        if results[name].interrupted:
+            return Reproduction(out, [], {}, interrupted=True)
+        try:
+            measured[name] = dict(study.measure(split_arms(results[name].dataset())))
+        except AttnlabError as error:
+            absent[name] = f"the study {name!r} could not be measured: {error}"
+    entries = [_judge(claim, results, measured, absent, scale) for claim in claims]
+    about = _about(scale, count, studies, time.monotonic() - begun)
+    data = {label: one for parts in measured.values() for label, one in parts.items()}
+    _write(out, entries, data, about)
+    return Reproduction(out, entries, data, about, ok=all(r.ok for r in results.values()))
+
+
+def _judge(
+    claim: Claim,
+    results: Mapping[str, Results],
+    measured: Mapping[str, Mapping[str, xr.Dataset]],
+    absent: Mapping[str, str],
+    scale: Scale,
+) -> dict[str, Any]:
+    names = [study.name for study in claim.studies]
+    runs = {key: sum(getattr(results[n], key) for n in names) for key in ("asked", "finished", "failed")}
+    missing = [n for n in names if n not in measured]
+    if missing:
+        return claim.judge(None, runs, absent=absent[missing[0]])
+    entry = claim.judge({label: one for n in names for label, one in measured[n].items()}, runs)
+    entry["command"] += f" --scale {scale}"
+    return entry
+
+
+def _about(scale: Scale, seeds: int, studies: Mapping[str, Study], seconds: float) -> dict[str, Any]:
+    import jax
+
+    return {
+        "attnlab": attnlab.__version__, "python": platform.python_version(), "jax": jax.__version__, "scale": scale,
+        "seeds": seeds, "studies": list(studies), "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "date": time.strftime("%Y-%m-%d"), "seconds": round(seconds, 1),
+    }  # fmt: skip
+
+
+def slug(name: str) -> str:
+    """A name that every file system takes."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-")
+
+
+def _write(out: Path, entries: list[dict[str, Any]], data: Mapping[str, xr.Dataset], about: dict[str, Any]) -> None:
+    folder = out / "data"
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {}
+    for label, one in data.items():
+        files[label] = f"data/{slug(label)}.zarr.zip"
+        _write_zarr(one, out / files[label])
+    record = {"schema": SCHEMA, "about": about, "data": files, "claims": entries}
+    temporary = out / "claims.json.part"
+    temporary.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    temporary.replace(out / "claims.json")
+
+
+def _write_zarr(data: xr.Dataset, path: Path) -> None:
+    import zarr.storage
+
+    temporary = path.with_name(path.name + ".part")
+    with warnings.catch_warnings():
+        # Zarr warns that fixed-width strings have no specification yet, and that zip files cannot be overwritten in place.
+        warnings.simplefilter("ignore")
+        store = zarr.storage.ZipStore(temporary, mode="w")
+        data.to_zarr(store, consolidated=False)
+        store.close()
+    temporary.replace(path)
+
+
+def read_reproduction(folder: str | Path) -> Reproduction:
+    """What ``reproduce`` wrote. Nothing is computed."""
+    import zarr.storage
+
+    out = Path(folder)
+    path = out / "claims.json"
+    if not path.is_file():
+        raise AttnlabError(f"{out} has no claims.json; run `attnlab reproduce --out {out}` first")
+    try:
+        record = json.loads(path.read_text("utf-8"))
+        schema, entries, files, about = record["schema"], record["claims"], record["data"], record["about"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise AttnlabError(f"{path} is not a record of attnlab ({error!r}); run `attnlab reproduce` again") from None
+    if schema != SCHEMA:
+        raise AttnlabError(f"{path} has schema {schema}, this version reads {SCHEMA}; run `attnlab reproduce` again")
+    data = {}
+    for label, name in files.items():
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                store = zarr.storage.ZipStore(out / name, mode="r")
+                data[label] = xr.open_zarr(store, consolidated=False, chunks=None).load()
+                store.close()
+        except Exception as error:
+            raise AttnlabError(f"{out / name} cannot be read ({error}); run `attnlab reproduce` again") from None
+    return Reproduction(out, entries, data, about)
