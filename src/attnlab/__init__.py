@@ -1,3 +1,78 @@
-"""attnlab: the laboratory for the theory of attention."""
+"""attnlab: the laboratory for the theory of attention.
+
+The names most used, gathered from their rooms; each is loaded when first asked for, so that ``import attnlab`` is
+quick. Everything else is found in the rooms: ``attnlab.tasks``, ``models``, ``training``, ``dynamics``, ``stats``,
+``runs``, ``studies``, ``claims``, ``report``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from attnlab._errors import AttnlabError
+    from attnlab.claims import Claim, Control, Criterion, reproduce
+    from attnlab.dynamics import identity_error, sen_error, sen_norm
+    from attnlab.models import WordAttention, WordAttentionConfig, attention_of
+    from attnlab.runs import Plan, run_plan
+    from attnlab.tasks import Corpus, TopicTask
+    from attnlab.training import Adam, GradientDescent, GradientFlow, Trajectory, train
+
+_ROOMS = {
+    "AttnlabError": "_errors",
+    "Corpus": "tasks",
+    "TopicTask": "tasks",
+    "WordAttention": "models",
+    "WordAttentionConfig": "models",
+    "attention_of": "models",
+    "train": "training",
+    "Trajectory": "training",
+    "GradientDescent": "training",
+    "Adam": "training",
+    "GradientFlow": "training",
+    "sen_norm": "dynamics",
+    "sen_error": "dynamics",
+    "identity_error": "dynamics",
+    "Plan": "runs",
+    "run_plan": "runs",
+    "Claim": "claims",
+    "Control": "claims",
+    "Criterion": "claims",
+    "reproduce": "claims",
+}
+
+__all__ = [  # noqa: RUF022  (in the order of the rooms)
+    "AttnlabError",
+    "Corpus",
+    "TopicTask",
+    "WordAttention",
+    "WordAttentionConfig",
+    "attention_of",
+    "train",
+    "Trajectory",
+    "GradientDescent",
+    "Adam",
+    "GradientFlow",
+    "sen_norm",
+    "sen_error",
+    "identity_error",
+    "Plan",
+    "run_plan",
+    "Claim",
+    "Control",
+    "Criterion",
+    "reproduce",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in _ROOMS:
+        return getattr(importlib.import_module(f"attnlab.{_ROOMS[name]}"), name)
+    raise AttributeError(f"module 'attnlab' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -27,7 +27,7 @@ def test_both_directions_are_one_matrix():
     transposed = scipy.sparse.csr_matrix(
         (other.counts, other.sentences, other.offsets), shape=(len(corpus.vocabulary), len(corpus))
     )
-    assert (matrix(corpus).T != transposed).nnz == 0
+    assert (transposed != matrix(corpus).T).nnz == 0
     assert (corpus.lengths == matrix(corpus).sum(1).A1).all()
     assert (corpus.sentence_frequency == (matrix(corpus) > 0).sum(0).A1).all()
 

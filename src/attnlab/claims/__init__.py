@@ -2,7 +2,7 @@
 
 from attnlab.claims._catalogue import CLAIMS, GROUPS, resolve
 from attnlab.claims._claim import Claim, Control, Criterion, CriterionResult, contradicts
-from attnlab.claims._reproduce import Reproduction, read_reproduction, reproduce
+from attnlab.claims._reproduce import SCHEMA, Reproduction, read_reproduction, reproduce
 
 __all__ = [
     "CLAIMS",
@@ -12,6 +12,7 @@ __all__ = [
     "CriterionResult",
     "GROUPS",
     "Reproduction",
+    "SCHEMA",
     "contradicts",
     "read_reproduction",
     "reproduce",

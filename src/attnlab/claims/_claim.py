@@ -223,7 +223,7 @@ def _verdict(results: list[CriterionResult], controls: list[dict[str, Any]]) -> 
         )
     verdict = _combined([r.verdict for r in results])
     if verdict == "holds":
-        return verdict, "all criteria hold"
+        return verdict, ""
     named = [r for r in results if r.verdict == verdict] or [r for r in results if r.verdict != "holds"]
     more = f" ({named[0].reason})" if named[0].reason else ""
     word = "fails" if verdict == "fails" else "is not decided"

@@ -43,7 +43,9 @@ SCORE_SUM = Claim(
 BALANCE = Claim(
     id="laws.balance",
     title="Embeddings and the head's first layer stay in balance",
-    statement="With a trained first layer W, EᵀE − WWᵀ is conserved by the flow; descent drifts in proportion to its step.",
+    statement=(
+        "With a trained first layer W, EᵀE − WWᵀ is conserved by the flow; descent drifts in proportion to its step."
+    ),
     source=_SOURCE,
     studies=(REFERENCE, STEP_SIZES),
     criteria=(
@@ -64,8 +66,8 @@ BALANCE = Claim(
         ),
     ),
     how_measured=(
-        "Frobenius norm of the change of EᵀE − WWᵀ at the last step over the final ‖WWᵀ‖, on the reference task; and the "
-        "exponent fitted to that drift at the steps 0.1, 0.05 and 0.025 over equal training time."
+        "Frobenius norm of the change of EᵀE − WWᵀ at the last step over the final ‖WWᵀ‖, on the reference task; and "
+        "the exponent fitted to that drift at the steps 0.1, 0.05 and 0.025 over equal training time."
     ),
     refuted_by="A drift above the bound, or one that does not shrink in proportion to the step.",
 )  # fmt: skip
@@ -74,13 +76,15 @@ QUERY_BALANCE = Claim(
     id="laws.query_balance",
     title="A trained query stays in balance with the keys and keeps its direction",
     statement=(
-        "With a trained query, KᵀK − qqᵀ is conserved by the flow and Σκ exactly; from zero keys, q keeps its direction."
+        "With a trained query, KᵀK − qqᵀ is conserved by the flow and Σκ exactly; from zero keys, q keeps its "
+        "direction."
     ),
     source=_SOURCE,
     studies=(STEP_SIZES,),
     criteria=(
         Criterion(
-            "exponent of the drift in the step", "estimate", lambda d: d["trained query"].slope, (0.9, 1.1), "in", "mean"
+            "exponent of the drift in the step", "estimate", lambda d: d["trained query"].slope, (0.9, 1.1), "in",
+            "mean",
         ),
         Criterion("1 − cos(q, q₀)", "bound", lambda d: d["trained query"].query_turn, 1e-12),
         Criterion("largest coordinate of |Σκ|", "bound", lambda d: d["trained query"].key_sum, 1e-13),
@@ -95,8 +99,8 @@ QUERY_BALANCE = Claim(
         ),
     ),
     how_measured=(
-        "Query, keys and embeddings are trained under a fixed head at the steps 0.1, 0.05 and 0.025 over equal time; the "
-        "worst recorded row of all runs counts for the exact laws."
+        "Query, keys and embeddings are trained under a fixed head at the steps 0.1, 0.05 and 0.025 over equal time; "
+        "the worst recorded row of all runs counts for the exact laws."
     ),
     refuted_by="A query that turns, keys whose sum moves, or a drift that is not proportional to the step.",
 )  # fmt: skip
@@ -117,8 +121,8 @@ IDENTITY = Claim(
         ),
     ),
     how_measured=(
-        "I₁ and I₂ are summed inside the loop at every step for the topic words; the identity's two sides are compared at "
-        "every recorded step with |s| > 0.001."
+        "I₁ and I₂ are summed inside the loop at every step for the topic words; the identity's two sides are compared "
+        "at every recorded step with |s| > 0.001."
     ),
     refuted_by="A relative difference above rounding error.",
 )  # fmt: skip
@@ -127,8 +131,8 @@ WHO_KEEPS_WHAT = Claim(
     id="laws.optimizers",
     title="Which optimiser keeps which law",
     statement=(
-        "Descent, SGD, momentum and weight decay from zero keep the sum of scores, Adam does not; the exact identity is "
-        "kept by descent and SGD alone."
+        "Descent, SGD, momentum and weight decay from zero keep the sum of scores, Adam does not; the exact identity "
+        "is kept by descent and SGD alone."
     ),
     source=_SOURCE,
     studies=(OPTIMIZERS,),
@@ -145,7 +149,7 @@ WHO_KEEPS_WHAT = Claim(
         ),
     ),
     controls=(
-        Control("Adam called a descent", "The same criterion must notice when Adam is put among those that keep the sum.",
+        Control("Adam called a descent", "The criterion must notice when Adam is put among those that keep the sum.",
                 (Criterion("score sum, with Adam among them", "bound",
                            _rule("score_sum_error", *_DESCENT, "Adam"), 1e-13),)),
         Control("momentum called a descent", "Likewise for the identity.",
@@ -153,8 +157,8 @@ WHO_KEEPS_WHAT = Claim(
                            _rule("identity_error", "gradient descent", "momentum 0.9"), 1e-12),)),
     ),
     how_measured=(
-        "The same task and seeds with a trained linear head under five rules: descent 0.1, SGD with 100 sentences a step, "
-        "momentum 0.9, weight decay 0.001, Adam 0.01. Breaking means breaking in every seed."
+        "The same task and seeds with a trained linear head under five rules: descent 0.1, SGD with 100 sentences a "
+        "step, momentum 0.9, weight decay 0.001, Adam 0.01. Breaking means breaking in every seed."
     ),
     refuted_by="A rule that keeps what it should break, or breaks what it should keep.",
 )  # fmt: skip

@@ -140,7 +140,7 @@ def _write_zarr(data: xr.Dataset, path: Path) -> None:
 
     temporary = path.with_name(path.name + ".part")
     with warnings.catch_warnings():
-        # Zarr warns that fixed-width strings have no specification yet, and that zip files cannot be overwritten in place.
+        # Zarr warns that fixed-width strings have no specification yet.
         warnings.simplefilter("ignore")
         store = zarr.storage.ZipStore(temporary, mode="w")
         data.to_zarr(store, consolidated=False)

@@ -9,6 +9,7 @@ True
 """
 
 from attnlab.report._bands import band_figure, theory_figure
+from attnlab.report._claims import claims_page, write_report
 from attnlab.report._dots import DotRow, dots_figure
 from attnlab.report._heat import heat_table
 from attnlab.report._page import Card, Control, Criterion, Figure, Grid, Page, Section
@@ -35,6 +36,9 @@ __all__ = [
     # from page to file
     "render",
     "write_page",
+    # the page of a reproduction
+    "claims_page",
+    "write_report",
     # text
     "number",
     "plain",

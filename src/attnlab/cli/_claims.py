@@ -1,0 +1,40 @@
+"""``attnlab claims``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def claims(
+    names: Annotated[list[str] | None, typer.Argument(help="Groups or claims' ids; all by default.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List claims: id, statement, source, how it is measured, what would refute it.
+
+    Example:
+
+        attnlab claims laws
+    """
+    from attnlab.claims import resolve
+    from attnlab.cli._show import print_json
+
+    chosen = resolve(names or ())
+    if json:
+        fields = ("id", "title", "statement", "source", "how_measured", "refuted_by", "expected")
+        print_json([{field: getattr(claim, field) for field in fields} for claim in chosen])
+        return
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console()
+    for claim in chosen:
+        console.print(f"[bold]{escape(claim.id)}[/]  {escape(claim.title)}", highlight=False)
+        for label, text in (
+            ("claim", claim.statement), ("source", claim.source), ("measured", claim.how_measured),
+            ("refuted by", claim.refuted_by), ("controls", "; ".join(c.id for c in claim.controls)),
+            ("expected", claim.expected),
+        ):  # fmt: skip
+            console.print(f"  [dim]{label:>10}[/]  {escape(text)}", highlight=False)
+        console.print()

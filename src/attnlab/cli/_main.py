@@ -1,0 +1,61 @@
+"""The commands, their shared options and exit codes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from attnlab import __version__
+from attnlab._errors import AttnlabError
+from attnlab.cli._check import check
+from attnlab.cli._claims import claims
+from attnlab.cli._report import report
+from attnlab.cli._reproduce import reproduce
+from attnlab.cli._runs import runs
+
+_HELP = """The laboratory for the theory of attention.
+
+Trains small attention models by the thousand, draws the theory's prediction over what training really did, and says,
+with a confidence interval, which claims hold.
+
+Exit codes: 0 done, nothing contradicts what was expected; 1 too many runs failed; 2 a mistake in the call or its
+files; 3 a verdict contradicts what was expected; 130 interrupted (the same command goes on where it was).
+"""
+
+app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"attnlab {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    del version
+
+
+app.command()(reproduce)
+app.command()(report)
+app.command()(runs)
+app.command()(claims)
+app.command()(check)
+
+
+def main() -> None:
+    """Run a command; a user's mistake is one message on standard error and exit code 2."""
+    try:
+        app()
+    except AttnlabError as error:
+        typer.echo(f"attnlab: {error}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        typer.echo("attnlab: interrupted", err=True)
+        sys.exit(130)

@@ -1,0 +1,100 @@
+"""``attnlab reproduce``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from attnlab.claims import Claim
+
+
+class ScaleName(StrEnum):
+    """How large the runs are."""
+
+    quick = "quick"
+    paper = "paper"
+
+
+Out = Annotated[Path, typer.Option("--out", help="Folder for report, verdicts, figures and data.")]
+Scale = Annotated[ScaleName, typer.Option(help="quick: smaller tasks, 8 seeds. paper: the papers' sizes, 16 seeds.")]
+Seeds = Annotated[int | None, typer.Option(help="Seeds per setting; intervals need at least 8.")]
+ProcessCount = Annotated[
+    int | None, typer.Option("--processes", min=0, help="Worker processes; one per core by default, 0 for none.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print claims.json instead of a table.")]
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Groups (laws, lu2021, liu2021, beyond) or claims' ids.")
+    ] = None,
+    scale: Scale = ScaleName.quick,
+    seeds: Seeds = None,
+    out: Out = Path("results"),
+    processes: ProcessCount = None,
+    quiet: Quiet = False,
+    json: AsJson = False,
+) -> None:
+    """Run the studies of some claims (all by default), judge them, and write a page.
+
+    Writes OUT/report.html, OUT/claims.json, the figures and the data. Interrupted at any moment and started again, it
+    goes on where it was; started again when finished, it recomputes nothing.
+
+    Examples:
+
+        attnlab reproduce
+
+        attnlab reproduce lu2021 --scale paper --out paper
+
+        attnlab reproduce laws.identity --seeds 32
+    """
+    from attnlab.claims import resolve
+
+    run_claims(resolve(names or ()), scale, seeds, out, processes, quiet, json)
+
+
+def run_claims(
+    claims: Sequence[Claim],
+    scale: ScaleName,
+    seeds: int | None,
+    out: Path,
+    processes: int | None,
+    quiet: bool,
+    json: bool,
+) -> None:
+    """Run, judge, write and print; exits with the documented code."""
+    from attnlab.claims import SCHEMA, reproduce
+    from attnlab.cli._show import print_ending, print_json, print_verdicts
+    from attnlab.report import write_report
+
+    def told(study: str, number: int, count: int) -> None:
+        if not quiet and not json:
+            typer.echo(f"study {number} of {count}: {study}", err=True)
+
+    done = reproduce(
+        claims, out, scale=scale.value, seeds=seeds, processes=processes, on_study=told,
+        progress=False if quiet else None,
+    )  # fmt: skip
+    if done.interrupted:
+        typer.echo("interrupted; what is finished is stored, the same command goes on from there", err=True)
+        raise typer.Exit(130)
+    page = write_report(out, done.claims, done.data, done.about)
+    if json:
+        print_json({"schema": SCHEMA, "about": done.about, "claims": done.claims})
+    elif not quiet:
+        print_verdicts(done.claims)
+        print_ending(done.claims, done.contradictions)
+        typer.echo(f"page: {page}")
+    if not done.ok:
+        failed = sum(e["runs"]["failed"] for e in done.claims)
+        typer.echo(f"attnlab: too many runs failed ({failed}); `attnlab runs {out}` groups them by cause", err=True)
+        raise typer.Exit(1)
+    if done.contradictions:
+        raise typer.Exit(3)

@@ -1,0 +1,80 @@
+"""What commands print."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_STYLES = {"holds": "green", "fails": "red", "inconclusive": "yellow", "not run": "dim"}
+
+
+def number(value: float | None) -> str:
+    """A number as a person reads it."""
+    return "–" if value is None else f"{value:.3g}"
+
+
+def print_json(value: Any) -> None:
+    """Machine-readable output on standard output."""
+    import typer
+
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=1))
+
+
+def print_verdicts(entries: Sequence[Mapping[str, Any]]) -> None:
+    """The table of claims: verdict, and every criterion with its number and threshold."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("claim", "verdict", "criterion", "measured", "asked", title="Claims", title_justify="left")
+    for entry in entries:
+        verdict = entry["verdict"]
+        first = True
+        for c in entry["criteria"] or [None]:
+            head = (entry["id"], f"[{_STYLES[verdict]}]{verdict}[/]") if first else ("", "")
+            if c is None:
+                table.add_row(*head, escape(entry["reason"]), "", "")
+            else:
+                mark = "" if c["verdict"] == "holds" else f" [{_STYLES[c['verdict']]}]({c['verdict']})[/]"
+                table.add_row(*head, escape(c["name"]) + mark, escape(_measured(c)), escape(_asked(c)))
+            first = False
+        bad = [c["id"] for c in entry["controls"] if not c["ok"]]
+        good = [c["id"] for c in entry["controls"] if c["ok"]]
+        if good:
+            table.add_row("", "", f"[dim]controls as they should: {escape(', '.join(good))}[/]", "", "")
+        if bad:
+            table.add_row("", "", f"[red]controls that failed: {escape(', '.join(bad))}[/]", "", "")
+        table.add_section()
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=120)
+    console.print(table)
+
+
+def _measured(criterion: Mapping[str, Any]) -> str:
+    shown = number(criterion["statistic"])
+    if criterion["interval"] is None:
+        return shown
+    low, high = criterion["interval"]
+    return f"{shown} [{number(low)}, {number(high)}]"
+
+
+def _asked(criterion: Mapping[str, Any]) -> str:
+    threshold = criterion["threshold"]
+    if isinstance(threshold, list):
+        return f"{number(threshold[0])} … {number(threshold[1])}"
+    return f"{'≥' if criterion.get('relation') == '>=' else '≤'} {number(threshold)}"
+
+
+def print_ending(entries: Sequence[Mapping[str, Any]], contradictions: Sequence[str]) -> None:
+    """What was left undecided, and what contradicts expectation, in words."""
+    import typer
+
+    for verdict in ("inconclusive", "not run"):
+        named = [f"{e['id']} ({e['reason']})" for e in entries if e["verdict"] == verdict]
+        if named:
+            typer.echo(f"{verdict}: " + "; ".join(named))
+    for name in contradictions:
+        entry = next(e for e in entries if e["id"] == name)
+        typer.echo(f"contradiction: {name} was expected to be {entry['expected']!r} and came out {entry['verdict']!r}")

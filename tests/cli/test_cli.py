@@ -1,0 +1,132 @@
+"""The command line as a user meets it: help, exit codes, no traceback for a mistake."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ENV = os.environ | {"COLUMNS": "120", "NO_COLOR": "1", "TERM": "dumb"}
+
+
+def attnlab(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "attnlab", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=ENV, timeout=300, check=False)
+
+
+def own_claim(tmp_path: Path) -> Path:
+    """The example of docs/own-claim.md, as written there."""
+    text = (ROOT / "docs" / "own-claim.md").read_text("utf-8")
+    found = re.search(r"```python\n(.*?)```", text, re.DOTALL)
+    assert found is not None
+    (tmp_path / "my_claim.py").write_text(found.group(1), "utf-8")
+    return tmp_path / "my_claim.py"
+
+
+def test_help_has_an_example_for_every_command():
+    top = attnlab("--help")
+    assert top.returncode == 0
+    for command in ("reproduce", "report", "runs", "claims", "check"):
+        assert command in top.stdout
+        page = attnlab(command, "--help")
+        assert page.returncode == 0
+        assert f"attnlab {command}" in page.stdout
+    assert re.fullmatch(r"attnlab \d+\.\d+\.\d+\n", attnlab("--version").stdout)
+
+
+def test_help_does_not_import_jax():
+    code = "import sys; sys.argv = ['attnlab', '--help']; import attnlab.cli._main; print('jax' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["reproduce", "laws.identiy"], "did you mean 'laws.identity'"),
+        (["reproduce", "liu2021"], "has no claim yet"),
+        (["reproduce", "--scale", "huge"], "huge"),
+        (["reproduce", "--seeds", "0"], "seeds=0: expected at least 1"),
+        (["report", "nowhere"], "has no claims.json"),
+        (["runs", "nowhere"], "is not a folder"),
+        (["runs", "."], "holds no sweep"),
+        (["check", "nowhere.py"], "does not exist"),
+        (["check", "broken.py"], "broken.py raises ZeroDivisionError at line 2"),
+        (["check", "empty.py"], "defines no Claim"),
+    ],
+)
+def test_a_mistake_is_one_message_and_exit_code_2(tmp_path, arguments, message):
+    (tmp_path / "broken.py").write_text("x = 1\ny = x / 0\n")
+    (tmp_path / "empty.py").write_text("x = 1\n")
+    done = attnlab(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr + done.stdout
+
+
+def test_claims_can_be_read_by_people_and_programs():
+    assert "refuted by" in attnlab("claims", "laws").stdout
+    listed = json.loads(attnlab("claims", "--json").stdout)
+    assert {"id", "statement", "source", "how_measured", "refuted_by"} <= set(listed[0])
+
+
+def test_a_claim_of_ones_own_from_file_to_page(tmp_path):
+    file = own_claim(tmp_path)
+    assert len(file.read_text("utf-8").splitlines()) <= 40
+    done = attnlab("check", file.name, "--seeds", "8", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "mine.keys_help" in done.stdout
+    assert "holds" in done.stdout
+    out = tmp_path / "my_claim"
+    page = (out / "report.html").read_text("utf-8")
+    assert "Training the keys lowers the loss" in page
+    assert list((out / "figures").glob("*.csv"))
+    entry = json.loads((out / "claims.json").read_text("utf-8"))["claims"][0]
+    assert entry["controls"][0] | {"criteria": []} == {
+        "id": "the other way round", "should": "reject", "verdict": "fails", "ok": True, "criteria": [],
+        "statement": "the same criterion must reject the opposite",
+    }  # fmt: skip
+    (out / "report.html").unlink()
+    assert attnlab("report", "my_claim", cwd=tmp_path).returncode == 0
+    assert (out / "report.html").read_text("utf-8") == page
+    listed = json.loads(attnlab("runs", "my_claim", "--json", cwd=tmp_path).stdout)
+    assert [(r["asked"], r["finished"], r["failed"]) for r in listed] == [(16, 16, 0)]
+    shown = json.loads(attnlab("check", file.name, "--seeds", "8", "--json", cwd=tmp_path).stdout)
+    assert shown["claims"][0]["verdict"] == "holds"
+
+
+def test_exit_codes_for_contradiction_and_failed_runs(tmp_path):
+    text = own_claim(tmp_path).read_text("utf-8")
+    text = text.replace('"steps": 600', '"steps": 100').replace('"sentences": 300', '"sentences": 60')
+    (tmp_path / "opposite.py").write_text(text.replace('refuted_by="A', 'expected="fails",\n    refuted_by="A'))
+    done = attnlab("check", "opposite.py", "--seeds", "8", "--processes", "0", cwd=tmp_path)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "contradiction: mine.keys_help was expected to be 'fails'" in done.stdout
+    (tmp_path / "failing.py").write_text(text.replace('"head": "linear"', '"head": "cubic"'))
+    done = attnlab("check", "failing.py", "--seeds", "8", "--processes", "0", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "too many runs failed" in done.stderr
+    assert "16 × " in attnlab("runs", "failing", cwd=tmp_path).stdout
+
+
+def test_ctrl_c_keeps_what_is_finished(tmp_path):
+    file = own_claim(tmp_path)
+    command = [sys.executable, "-m", "attnlab", "check", file.name, "--seeds", "40", "--processes", "1"]
+    process = subprocess.Popen(command, cwd=tmp_path, env=ENV, stderr=subprocess.PIPE, text=True)
+    blocks = tmp_path / "my_claim" / "runs"
+    until = time.monotonic() + 120
+    while not list(blocks.rglob("*.zip")) and time.monotonic() < until:
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "the same command goes on from there" in errors
+    assert "Traceback" not in errors
+    finished = json.loads(attnlab("runs", "my_claim", "--json", cwd=tmp_path).stdout)[0]["finished"]
+    assert 0 < finished <= 80

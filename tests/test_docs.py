@@ -1,0 +1,44 @@
+"""README and documentation are executed, so that they cannot rot."""
+
+import re
+from pathlib import Path
+
+import matplotlib
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ["README.md", "docs/training.md", "docs/sweeps.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_examples_run(page, capsys):
+    matplotlib.use("agg")
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, page, "exec"), {"__name__": "example"})
+
+
+def test_the_readme_example_is_short_and_what_it_shows_is_true():
+    block = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)[0]
+    lines = [line for line in block.splitlines() if line.strip() and not line.startswith("import")]
+    assert len(lines) <= 10
+    names: dict = {"__name__": "example"}
+    quick = block.replace("seeds=16", "seeds=2").replace("steps=3000", "steps=1500")
+    exec(compile(quick, "README.md", "exec"), names)
+    data = names["data"]
+    assert data.score.dims == ("seed", "step", "word")
+    late = data.score > 0.05
+    error = (abs(names["theory"] - names["measured"]) / names["measured"]).where(late)
+    assert bool(late.any())
+    assert float(error.median()) < 0.004
+
+
+def test_linked_files_exist():
+    for page in [
+        "README.md",
+        "CONTRIBUTING.md",
+        *(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").glob("*.md")),
+    ]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text("utf-8")):
+            assert ((ROOT / page).parent / target).exists(), (page, target)
