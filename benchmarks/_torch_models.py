@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import torch
+import torch  # pyright: ignore[reportMissingImports]
 
 from attnlab.models import LinearHead, TwoLayerHead, WordAttention
 from attnlab.tasks import Corpus
@@ -25,14 +25,14 @@ class PlainModule(torch.nn.Module):
         self.register_buffer("query", _tensor(model.query))
         head = model.head
         if isinstance(head, LinearHead):
-            linear = torch.nn.Linear(*head.weight.shape, bias=False)
+            linear = torch.nn.Linear(head.weight.shape[0], head.weight.shape[1], bias=False)
             linear.weight.data = _tensor(head.weight).T.contiguous()
             linear.weight.requires_grad_("head" in model.trained)
             self.head: torch.nn.Module = linear
         else:
             assert isinstance(head, TwoLayerHead)
-            first = torch.nn.Linear(*head.weight1.shape)
-            second = torch.nn.Linear(*head.weight2.shape)
+            first = torch.nn.Linear(head.weight1.shape[0], head.weight1.shape[1])
+            second = torch.nn.Linear(head.weight2.shape[0], head.weight2.shape[1])
             first.weight.data, first.bias.data = _tensor(head.weight1).T.contiguous(), _tensor(head.bias1)
             second.weight.data, second.bias.data = _tensor(head.weight2).T.contiguous(), _tensor(head.bias2)
             self.head = torch.nn.Sequential(first, torch.nn.ReLU(), second)

@@ -69,7 +69,7 @@ def our_steps(config: WordAttentionConfig, corpus: Corpus, every: int | None = N
 
 def measure() -> list[dict[str, object]]:
     """Every ratio that the engine promises."""
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     torch.set_num_threads(1)
     from _torch_models import algebra_steps, plain_steps

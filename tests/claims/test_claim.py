@@ -1,6 +1,7 @@
 """Verdict logic: every branch of it, on numbers whose verdict is known."""
 
 import json
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ def values(numbers):
     return lambda data: xr.DataArray(np.asarray(numbers, float), dims="seed")
 
 
-def claim(*criteria, control_value=1.0, should="reject", **more) -> Claim:
+def claim(*criteria, control_value=1.0, should: Literal["reject", "accept"] = "reject", **more) -> Claim:
     control = Control("wrong", "must fail", (Criterion("c", "bound", values([control_value]), 0.5),), should)
     return Claim(
         id="x.y", title="t", statement="s", source="o", studies=(), criteria=criteria, controls=(control,),

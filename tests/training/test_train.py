@@ -2,6 +2,7 @@ import os
 import signal
 import threading
 import time
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -36,7 +37,7 @@ CORPUS = TASK.sample(150, key=jax.random.key(1))
 HEADS = ["fixed", "linear", "two_layer"]
 
 
-def config(head="fixed", **more) -> WordAttentionConfig:
+def config(head: Any = "fixed", **more) -> WordAttentionConfig:
     settings = {"embedding_std": 0.3, "embedding_dim": 6, "key_dim": 4, "query_norm": 1.0, "hidden": 5}
     return WordAttentionConfig.for_corpus(CORPUS, head=head, **(settings | more))
 
@@ -185,8 +186,12 @@ def test_every_part_can_be_frozen():
     for chosen in parts:
         model = train(config("linear", key_std=0.1, trained=(chosen,)), CORPUS, steps=3).model(0)
         for part in parts:
-            before, after = ((m.head.weight if part == "head" else getattr(m, part)) for m in (start, model))
+            before, after = (_part(m, part) for m in (start, model))
             assert np.array_equal(before, after) == (part != chosen), (chosen, part)
+
+
+def _part(model, name):
+    return model.head.weight if name == "head" else getattr(model, name)
 
 
 def test_any_optax_optimiser_and_adam():
@@ -270,7 +275,7 @@ def test_flow_is_the_limit_of_descent_with_order_one():
         config("linear"), CORPUS, steps=10, optimizer=GradientFlow(1.0, rtol=1e-10, atol=1e-12), when=Every(10)
     )
     sizes = np.array([0.2, 0.1, 0.05, 0.025])
-    errors = []
+    errors, run = [], flow
     for size in sizes:
         run = train(config("linear"), CORPUS, steps=round(10 / size), optimizer=GradientDescent(size), when=At(()))
         errors.append(np.abs(run.data.score[0, -1] - flow.data.score[0, -1]).max())

@@ -52,8 +52,8 @@ SEN = Claim(
     ),
     how_measured=(
         "The topic words' scores and norms are recorded along training; |q||ν| predicted from the score alone is "
-        "compared with the measured one wherever s > 0.05. I₁ is what discrete steps add; the refined form measures the "
-        "other words' weight and mean context instead of assuming m and 0."
+        "compared with the measured one wherever s > 0.05. I₁ is what discrete steps add; the refined form measures "
+        "the other words' weight and mean context instead of assuming m and 0."
     ),
     refuted_by="Errors above the bounds, or a control (a wrong |q|, Adam) that passes them too.",
 )  # fmt: skip

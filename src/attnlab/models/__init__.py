@@ -4,6 +4,7 @@ from attnlab.models._heads import AbstractHead, LinearHead, OwnHead, TwoLayerHea
 from attnlab.models._incidence import Incidence, kernel
 from attnlab.models._pooling import Tokens, any_in_batch, pool, pool_fast, pool_tokens, too_wide
 from attnlab.models._word_attention import (
+    Part,
     WordAttention,
     WordAttentionConfig,
     attention_of,
@@ -18,6 +19,7 @@ __all__ = [
     "Incidence",
     "LinearHead",
     "OwnHead",
+    "Part",
     "Tokens",
     "TwoLayerHead",
     "WordAttention",

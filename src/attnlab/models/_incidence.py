@@ -14,6 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jax.typing import DTypeLike
@@ -128,7 +129,7 @@ def _row_sums(table: Array, *index: Array, which: Kernel) -> Array:
 
 def _row_sums_shape(table, *index, which):
     del which
-    return jax.core.ShapedArray((*table.shape[:-2], index[0].shape[0] - 1, table.shape[-1]), table.dtype)
+    return ShapedArray((*table.shape[:-2], index[0].shape[0] - 1, table.shape[-1]), table.dtype)
 
 
 def _row_sums_transpose(cotangent, table, *index, which):

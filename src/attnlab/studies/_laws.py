@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import xarray as xr
@@ -89,7 +89,7 @@ def _measure_reference(arms: Data) -> Data:
 
     heads = [measure_relation(arms[h]).assign(balance_error=balance_error(arms[h])) for h in _HEADS]
     single = xr.Dataset({"score_sum_error": score_sum_error(arms["float32"])})
-    return {"reference": xr.concat(heads, dim=_axis("head", _HEADS)), "float32": single}
+    return {"reference": cast(xr.Dataset, xr.concat(heads, dim=_axis("head", _HEADS))), "float32": single}
 
 
 def _measure_optimizers(arms: Data) -> Data:

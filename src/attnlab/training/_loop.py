@@ -162,11 +162,12 @@ def _judged(rules: Rules, run: Run, row: dict[str, Array], recorded: Bool[Array,
     counts = recorded & _running(run)
     better = counts & (loss < run.best.loss - rules.stopping.min_delta)
     waited = jnp.where(better, 0, run.best.waited + counts.astype(jnp.int64))
+    before = run.best.trained
     best = Best(
         jnp.where(better, loss, run.best.loss),
         jnp.where(better, run.step, run.best.step),
         waited,
-        jax.lax.cond(better, lambda: run.trained, lambda: run.best.trained),
+        jax.lax.cond(better, lambda: run.trained, lambda: before),
     )
     over = counts & (waited >= rules.stopping.patience)
     return run._replace(

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from attnlab.models import (
     AbstractHead,
     Incidence,
+    Part,
     Tokens,
     WordAttention,
     any_in_batch,
@@ -250,7 +251,7 @@ class Frame(eqx.Module):
 
     keyed: AbstractScores
     valued: AbstractValues
-    trained_parts: tuple[str, ...] = eqx.field(static=True)
+    trained_parts: tuple[Part, ...] = eqx.field(static=True)
 
     @classmethod
     def of(cls, model: WordAttention, *, reduced: bool) -> Frame:
@@ -261,8 +262,8 @@ class Frame(eqx.Module):
         else:
             scores = FreeScores(model.keys, model.query, tuple(p for p in ("keys", "query") if p in parts))
         projection = model.head.projection()
-        narrow = projection is not None and projection.shape[1] < projection.shape[0]
-        if reduced and narrow and "embeddings" in parts and "head" not in parts:
+        spanned = reduced and "embeddings" in parts and "head" not in parts
+        if spanned and projection is not None and projection.shape[1] < projection.shape[0]:
             metric = projection.T @ projection
             values = SpanValues(model.embeddings, model.head, projection, model.embeddings @ projection, metric)
         else:
