@@ -89,7 +89,7 @@ def _measure_reference(arms: Data) -> Data:
 
     heads = [measure_relation(arms[h]).assign(balance_error=balance_error(arms[h])) for h in _HEADS]
     single = xr.Dataset({"score_sum_error": score_sum_error(arms["float32"])})
-    return {"reference": cast(xr.Dataset, xr.concat(heads, dim=_axis("head", _HEADS))), "float32": single}
+    return {"reference": xr.concat(heads, dim=_axis("head", _HEADS)), "float32": single}
 
 
 def _measure_optimizers(arms: Data) -> Data:
@@ -97,7 +97,8 @@ def _measure_optimizers(arms: Data) -> Data:
     for name in _RULES:
         drift = (arms[name].balance_drift / arms[name].head_square).max("step")
         measured.append(measure_relation(arms[name]).assign(balance_error=drift))
-    return {"optimizers": xr.concat(measured, dim=_axis("rule", _RULES), coords="minimal", compat="override")}
+    rules = xr.concat(measured, dim=_axis("rule", _RULES), coords="minimal", compat="override")
+    return {"optimizers": cast(xr.Dataset, rules)}
 
 
 def _measure_step_sizes(arms: Data) -> Data:
