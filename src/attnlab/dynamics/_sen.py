@@ -103,7 +103,7 @@ def sen_norm(score: Any, *, others: Any, query_norm: Any, initial_norm: Any = 0.
     ``others`` is m, the weight of the other words of a sentence. Keys start at zero.
 
     >>> float(sen_norm(2.0, others=20, query_norm=1.0).round(4))
-    2.1529
+    2.1538
     """
     half = score + np.expm1(score) / others + query_norm**2 * i1
     return np.sqrt(np.maximum(2 * half + query_norm**2 * initial_norm**2, 0.0))
