@@ -37,6 +37,7 @@ def made_up() -> dict[str, xr.Dataset]:
             score_sum_error="head seed step", balance_error="head seed", **dict.fromkeys(words, "head seed step word")
         ),
         "float32": data(score_sum_error="seed step"),
+        "Adam": data(score_sum_error="seed step"),
         "optimizers": data(
             score_sum_error="rule seed step", loss="rule seed step", balance_error="rule seed",
             **dict.fromkeys(words, "rule seed step word"),
@@ -90,8 +91,8 @@ def test_figures_are_written_beside_the_page(tmp_path):
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_whole_page_is_drawn_in_a_browser(browser, tmp_path, width):
     path = write_report(tmp_path, ENTRIES, made_up(), ABOUT)
-    browser.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
-    browser.open(path, mark="#all")
+    browser.open(path, mark="#all", width=width)
+    assert browser.evaluate("window.innerWidth") == width
     drawn, asked = browser.evaluate("document.body.dataset.drawn").split("/")
     assert drawn == asked
     assert int(asked) >= 10

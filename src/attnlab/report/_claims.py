@@ -109,13 +109,13 @@ def _per_seed(values: xr.DataArray, *, largest: bool = True) -> np.ndarray:
 
 
 def _score_sum(data: Data) -> list[Figure]:
-    reference, single, rules = data["reference"], data["float32"], data["optimizers"]
+    reference, single, adam = data["reference"], data["float32"], data["Adam"]
     rows = [
         DotRow(_HEAD_NAMES[h], _per_seed(reference.score_sum_error.sel(head=h)), 1e-13)
         for h in reference["head"].values.tolist()
     ]
     rows.append(DotRow("fixed head, float32", _per_seed(single.score_sum_error), 1e-5))
-    rows.append(DotRow("control: Adam", _per_seed(rules.score_sum_error.sel(rule="Adam")), 1e-13))
+    rows.append(DotRow("control: Adam", _per_seed(adam.score_sum_error), 1e-13))
     return [
         dots_figure(
             rows, id="score_sum", title="The sum of scores stays where it was, to rounding error",
@@ -212,7 +212,7 @@ def _optimizers(data: Data) -> list[Figure]:
             tones=tones, caption="Relative errors over all seeds; kept (to the claim's bound), roughly kept, lost.",
         ),
         band_figure(
-            rules.step.values, loss, id="optimizers_loss", title="All five learn the task", y_label="training loss",
+            rules.step.values, loss, id="optimizers_loss", title="Training loss under each rule", y_label="loss",
             log_y=True, caption="Keeping or breaking a law says nothing about how fast the loss falls.",
         ),
     ]  # fmt: skip
