@@ -58,7 +58,7 @@ def our_steps(config: WordAttentionConfig, corpus: Corpus, every: int | None = N
         nonlocal run
         at = int(run.step)
         if every is None:
-            stops, places = [at + steps], [512]
+            stops, places = [at + steps], [512 if steps else 0]
         else:
             stops, places = [at + k for k in range(every, steps + 1, every)], list(range(steps // every))
         run, rows = advance(rules, run, fixed, shared, *_padded(stops, places, 512))
@@ -83,6 +83,7 @@ def measure() -> list[dict[str, object]]:
         (f"{text_name} FC d=200", text, {"head": "fixed", "embedding_dim": 200}, 150.0, 1.0, 60, 1),
         (f"{text_name} TC d=100", text, {"head": "linear", "embedding_dim": 100}, 40.0, 1.5, 30, 1),
     ]
+    _same_work(topic, plain_steps, algebra_steps)
     lines = []
     for name, corpus, settings, target_plain, target_algebra, steps, plain in cases:
         config = WordAttentionConfig.for_corpus(corpus, **settings)
@@ -111,6 +112,19 @@ def measure() -> list[dict[str, object]]:
             ),
         ]
     return [*lines, _recording_cost(topic), _memory()]
+
+
+def _same_work(corpus: Corpus, *references) -> None:
+    """The three contestants train the same model: their losses agree after 20 steps from a start that matters."""
+    for head in ("fixed", "linear", "two_layer"):
+        config = WordAttentionConfig.for_corpus(corpus, head=head, embedding_std=0.3, query_norm=1.0)
+        model = config.init(jax.random.key(0), "float32")
+        ours = our_steps(config, corpus)
+        ours(20)
+        expected = ours(0)
+        for make in references:
+            loss = make(model, corpus, _STEP)(21)
+            assert abs(loss - expected) < 1e-4 * expected, (head, make.__name__, loss, expected)
 
 
 def _recording_cost(corpus: Corpus) -> dict[str, object]:
