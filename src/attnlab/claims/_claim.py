@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Criterion:
     - ``"estimate"``: ``statistic`` over seeds (entries of one seed are averaged first), with a bootstrap interval that
       must lie wholly on one side; needs at least 8 seeds;
     - ``"share"``: the share of seeds for which the entries, as truth values, are all true, with a Wilson interval.
-    - ``relation`` ``"in"`` asks for a value between the two thresholds.
+    - ``relation`` ``"in"`` asks for a value between the two thresholds. Without a ``statistic`` the worst value counts.
     """
 
     name: str
@@ -46,10 +46,17 @@ class Criterion:
     measure: Callable[[Data], xr.DataArray]
     threshold: float | tuple[float, float]
     relation: Relation = "<="
-    statistic: str = "max"
+    statistic: str = ""
     unit: str = ""
 
     def __post_init__(self):
+        for field_name, value, known in (
+            ("kind", self.kind, get_args(Kind)), ("relation", self.relation, get_args(Relation)),
+        ):  # fmt: skip
+            if value not in known:
+                raise AttnlabError(f"criterion {self.name!r}: {field_name}={value!r} is none of {list(known)}")
+        if not self.statistic:
+            object.__setattr__(self, "statistic", "min" if self.relation == ">=" else "max")
         if self.statistic not in _STATISTICS:
             raise AttnlabError(f"criterion {self.name!r}: statistic {self.statistic!r} is none of {list(_STATISTICS)}")
         if (self.relation == "in") != isinstance(self.threshold, tuple):
@@ -68,11 +75,17 @@ class Criterion:
         statistic = _STATISTICS[self.statistic]
         value = float(statistic(np.concatenate(by_seed)))
         each = tuple(float(statistic(values)) for values in by_seed)
-        return CriterionResult(self, value, None, "holds" if self._inside(value, value) else "fails", each)
+        verdict: Verdict = "holds" if self._inside(value, value) else "fails"
+        if not np.isfinite(value):
+            return CriterionResult(self, None, None, verdict, (), f"the {self.statistic} is {value}")
+        return CriterionResult(self, value, None, verdict, each)
 
     def _estimate(self, by_seed: list[np.ndarray]) -> CriterionResult:
         each = np.array([values.mean() for values in by_seed])
         statistic = _STATISTICS[self.statistic]
+        if not np.isfinite(each).all():
+            reason = f"{int((~np.isfinite(each)).sum())} of {len(each)} seeds gave an infinite value"
+            return CriterionResult(self, None, None, "inconclusive", (), reason)
         if len(each) < LEAST_SEEDS:
             reason = f"{len(each)} seeds, an interval needs {LEAST_SEEDS}"
             return CriterionResult(self, float(statistic(each)), None, "inconclusive", tuple(each.tolist()), reason)
@@ -136,6 +149,12 @@ class Control:
     criteria: tuple[Criterion, ...]
     should: Literal["reject", "accept"] = "reject"
 
+    def __post_init__(self):
+        if self.should not in ("reject", "accept"):
+            raise AttnlabError(f"control {self.id!r}: should={self.should!r}, expected 'reject' or 'accept'")
+        if not self.criteria:
+            raise AttnlabError(f"control {self.id!r} has no criterion: it could not come out wrong")
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -190,11 +209,11 @@ def contradicts(entry: Mapping[str, Any]) -> bool:
 
 
 def _by_seed(values: xr.DataArray) -> list[np.ndarray]:
-    """Finite entries of each seed that has any."""
+    """Entries of each seed that has any; only nan counts as absent, an infinite value must not pass unseen."""
     if "seed" not in values.dims:
         raise AttnlabError(f"a criterion's measurement has the dimensions {values.dims}; expected 'seed' among them")
     rows = values.transpose("seed", ...).values.astype(np.float64).reshape(values.sizes["seed"], -1)
-    return [row[np.isfinite(row)] for row in rows if np.isfinite(row).any()]
+    return [row[~np.isnan(row)] for row in rows if not np.isnan(row).all()]
 
 
 def _combined(verdicts: list[Verdict]) -> Verdict:

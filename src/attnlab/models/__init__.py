@@ -2,7 +2,7 @@
 
 from attnlab.models._heads import AbstractHead, LinearHead, OwnHead, TwoLayerHead
 from attnlab.models._incidence import Incidence, kernel
-from attnlab.models._pooling import Tokens, any_in_batch, pool, pool_fast, pool_tokens, too_wide
+from attnlab.models._pooling import Tokens, guarded, pool, pool_fast, pool_tokens, too_wide
 from attnlab.models._word_attention import (
     Part,
     WordAttention,
@@ -24,10 +24,10 @@ __all__ = [
     "TwoLayerHead",
     "WordAttention",
     "WordAttentionConfig",
-    "any_in_batch",
     "attention_of",
     "attention_weights",
     "cast",
+    "guarded",
     "kernel",
     "literal_logits",
     "pool",

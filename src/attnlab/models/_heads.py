@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Key, PyTree
 
 from attnlab._errors import AttnlabError
 
@@ -89,9 +90,19 @@ class TwoLayerHead(AbstractHead):
 
 
 class OwnHead(AbstractHead):
-    """A head of the user's: any Equinox module (or function) from one context to logits."""
+    """A head of the user's: any Equinox module (or function) from one context to logits.
 
-    function: Callable[[Array], Array]
+    Its arrays are parameters; whatever else it holds (activations, sizes) is part of the program.
+    """
+
+    arrays: PyTree
+    rest: Any = eqx.field(static=True)
+
+    @classmethod
+    def of(cls, function: Callable[[Array], Array]) -> OwnHead:
+        """Wrap a module or function."""
+        arrays, rest = eqx.partition(function, eqx.is_array)
+        return cls(arrays, rest)
 
     def projection(self) -> None:
         """Nothing is known of the first layer: whole contexts are pooled."""
@@ -99,11 +110,11 @@ class OwnHead(AbstractHead):
 
     def finish(self, projected: Float[Array, "d"]) -> Float[Array, "classes"]:
         """The user's function."""
-        return self.function(projected)
+        return self(projected)
 
     def __call__(self, context: Float[Array, "d"]) -> Float[Array, "classes"]:
         """Logits of one context."""
-        return self.function(context)
+        return eqx.combine(self.arrays, self.rest)(context)
 
     def first_weight(self) -> None:
         """Nothing is known of the first layer."""
@@ -143,5 +154,5 @@ def make_head(
         )  # fmt: skip
     if callable(kind):
         head = kind(key, d, classes)
-        return head if isinstance(head, AbstractHead) else OwnHead(head)
+        return head if isinstance(head, AbstractHead) else OwnHead.of(head)
     raise AttnlabError(f"head={kind!r}: expected 'fixed', 'linear', 'two_layer' or a function (key, d, classes) → head")

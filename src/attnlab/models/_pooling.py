@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -32,6 +35,20 @@ def any_in_batch(flag: Bool[Array, ""]) -> Bool[Array, ""]:
 def _any_in_batch(axis_size, in_batched, flag):
     del axis_size
     return any_in_batch(jnp.any(flag, axis=0) if in_batched[0] else flag), False
+
+
+def guarded(wide: Bool[Array, ""], fast: Callable[[], Any], safe: Callable[[], Any]) -> Any:
+    """``fast()``, and ``safe()`` for those runs of a batch whose scores are too wide.
+
+    The fast result is computed first and kept wherever it holds, so that a run's numbers do not depend on its
+    neighbours in the batch. Not for differentiation: the fast side may be nan where it is not kept.
+    """
+    quick = fast()
+
+    def chosen(_: Any) -> Any:
+        return jax.tree.map(lambda a, b: jnp.where(wide, a, b), safe(), quick)
+
+    return jax.lax.cond(any_in_batch(wide), chosen, lambda same: same, quick)
 
 
 class Tokens(eqx.Module):

@@ -108,7 +108,7 @@ def _measure_optimizers(arms: Data) -> Data:
 
 
 def _measure_step_sizes(arms: Data) -> Data:
-    from attnlab.dynamics import balance_error, order_in_step, query_balance_error
+    from attnlab.dynamics import balance_error, query_balance_error
 
     sizes = _axis("step_size", _STEP_SIZES)
 
@@ -118,13 +118,13 @@ def _measure_step_sizes(arms: Data) -> Data:
     heads = ("linear", "two_layer")
     drift = xr.concat([over_sizes(head, balance_error) for head in heads], dim=_axis("head", heads))
     balance = xr.Dataset({"balance_error": drift})
-    balance["slope"] = (("head", "seed"), order_in_step(sizes.values, drift.transpose("step_size", ...).values))
+    balance["slope"] = _slope(drift)
     queries = over_sizes("query", query_balance_error)
     adam = arms["query Adam"]
     query = xr.Dataset(
         {
             "query_balance_error": queries,
-            "slope": (("seed",), order_in_step(sizes.values, queries.values)),
+            "slope": _slope(queries),
             "query_turn": over_sizes("query", lambda run: run.query_turn.max("step")),
             "key_sum": over_sizes("query", lambda run: run.key_sum.max("step")),
             "query_balance_error_adam": query_balance_error(adam),
@@ -133,6 +133,13 @@ def _measure_step_sizes(arms: Data) -> Data:
         }
     )
     return {"step sizes": balance, "trained query": query}
+
+
+def _slope(drift: xr.DataArray) -> xr.DataArray:
+    from attnlab.dynamics import order_in_step
+
+    ordered = drift.transpose("step_size", ...)
+    return ordered.isel(step_size=0, drop=True).copy(data=order_in_step(drift.step_size.values, ordered.values))
 
 
 def _axis(name: str, labels) -> xr.DataArray:

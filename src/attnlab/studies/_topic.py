@@ -89,6 +89,8 @@ def train_topic(settings: TopicSettings, context: RunContext) -> xr.Dataset:
         batch_size=s.batch_size, root_seed=context.root_seed, dtype=s.dtype, progress=False,
     )  # fmt: skip
     data = run.data.isel(seed=0, drop=True)
+    if str(data.status.values) == "interrupted":
+        raise KeyboardInterrupt
     if str(data.status.values) != "finished":
         raise AttnlabError(f"the run did not finish: {data.reason.values}")
     return data.drop_vars(["status", "reason", "last_step"])

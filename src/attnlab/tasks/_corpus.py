@@ -189,8 +189,11 @@ class Corpus:
         return np.asarray(numbers, np.int64)
 
     def subset(self, sentences: Sequence[int] | ndarray) -> Corpus:
-        """The given sentences, in the given order, over the same vocabulary and classes."""
-        chosen = np.asarray(sentences, np.int64)
+        """The given sentences (numbers, in their order, or a mask), over the same vocabulary and classes."""
+        given = np.asarray(sentences)
+        if given.dtype == bool and given.shape != self.labels.shape:
+            raise AttnlabError(f"a mask of {given.size} truth values does not fit {len(self)} sentences")
+        chosen = np.flatnonzero(given) if given.dtype == bool else given.astype(np.int64)
         if chosen.size and not -1 < chosen.min() <= chosen.max() < len(self):
             raise AttnlabError(f"sentence numbers must lie in 0..{len(self) - 1}, got {chosen.min()}..{chosen.max()}")
         sizes = np.diff(self.offsets)[chosen]

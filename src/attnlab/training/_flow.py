@@ -34,14 +34,19 @@ def solve_flow(
         evaluation = shared.objective.evaluate(frame, trained, None, context=False)
         return jax.tree.map(jnp.negative, evaluation.gradient)
 
+    def moment_at(step: Array, trained: Trained) -> Moment:
+        evaluation = shared.objective.evaluate(frame, trained, None, context=False)
+        return Moment(step, frame, trained, evaluation, shared.objective, shared.splits, shared.words, True)
+
+    first = moment_at(jnp.zeros((), jnp.int64), frame.initial())
+    memories = [probe.initial(first) for probe in probes]
+
     def row(time: Any, trained: Trained, args: Any) -> dict[str, Array]:
         del args
-        evaluation = shared.objective.evaluate(frame, trained, None, context=False)
-        step = jnp.round(time / flow.step_size).astype(jnp.int64)
-        moment = Moment(step, frame, trained, evaluation, shared.objective, shared.splits, shared.words, True)
+        moment = moment_at(jnp.round(time / flow.step_size).astype(jnp.int64), trained)
         measured: dict[str, Array] = {}
-        for probe in probes:
-            measured |= probe.measure(probe.initial(moment), moment)
+        for probe, memory in zip(probes, memories, strict=True):
+            measured |= probe.measure(memory, moment)
         return measured
 
     rows = diffrax.SubSaveAt(ts=times, fn=row)

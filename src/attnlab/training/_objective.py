@@ -21,8 +21,7 @@ from attnlab.models import (
     Part,
     Tokens,
     WordAttention,
-    any_in_batch,
-    pool,
+    guarded,
     pool_tokens,
     too_wide,
 )
@@ -315,7 +314,11 @@ class WordObjective(eqx.Module):
         """Loss on all sentences, and logits."""
         scores, table = frame.scores(trained), frame.valued.table(trained["values"])
         head = frame.valued.head(trained["values"])
-        pooled = pool(scores, table, self.incidence)
+        pooled = guarded(
+            too_wide(scores),
+            lambda: self.incidence.pool(jnp.exp(scores - jnp.max(scores)), table)[0],
+            lambda: pool_tokens(scores, table, Tokens.of(self.incidence)),
+        )
         logits = jax.vmap(head.finish)(pooled)
         return _cross_entropy(logits, self.incidence.labels), logits
 
@@ -328,7 +331,11 @@ class WordObjective(eqx.Module):
         if batch is not None:
             raw = _from_tokens(scores, table, head, Tokens.gather(self.incidence, batch, self.capacity), context)
         else:
-            raw = _guarded(scores, table, head, self.incidence, context)
+            raw = guarded(
+                too_wide(scores),
+                lambda: _from_incidence(scores, table, head, self.incidence, context),
+                lambda: _from_tokens(scores, table, head, Tokens.of(self.incidence), context),
+            )
         loss, ds, dtable, dhead, term = raw
         gradient = {
             "scores": frame.keyed.gradient(trained["scores"], ds),
@@ -378,19 +385,3 @@ def _from_incidence(scores, table, head, incidence: Incidence, context: bool):
         # By its own product, not as a by-product of ds, so that the exact identity can contradict the gradient.
         term = e * incidence.word_sums((_along_context(pooled, dpooled) / mass)[:, None])[:, 0]
     return loss, ds, dtable, dhead, term
-
-
-def _guarded(scores, table, head, incidence: Incidence, context: bool):
-    """The fast evaluation, and the safe one for those runs of a batch whose scores are too wide.
-
-    The fast result is computed first and kept wherever it holds, so that a run's numbers do not depend on its
-    neighbours in the batch.
-    """
-    fast = _from_incidence(scores, table, head, incidence, context)
-    wide = too_wide(scores)
-
-    def safe(_):
-        slow = _from_tokens(scores, table, head, Tokens.of(incidence), context)
-        return jax.tree.map(lambda a, b: jnp.where(wide, a, b), slow, fast)
-
-    return jax.lax.cond(any_in_batch(wide), safe, lambda same: same, fast)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from attnlab._errors import AttnlabError
-from attnlab.models import Tokens, WordAttention, any_in_batch, too_wide
+from attnlab.models import Tokens, WordAttention, guarded, too_wide
 from attnlab.training._objective import Evaluation, Frame, Trained, WordObjective
 
 Dims = dict[str, tuple[str, ...]]
@@ -169,7 +169,7 @@ class Attention(InstantProbe):
             tokens = Tokens.of(incidence)
             return jax.ops.segment_sum(tokens.weigh(s), tokens.ids, s.shape[0])
 
-        total = jax.lax.cond(any_in_batch(too_wide(s)), safe, fast)
+        total = guarded(too_wide(s), fast, safe)
         offsets = incidence.by_word.offsets
         present = (offsets[moment.words + 1] - offsets[moment.words]).astype(s.dtype)
         return {"attention": total[moment.words] / present}
@@ -215,7 +215,7 @@ class Accuracy(InstantProbe):
 
 @dataclass(frozen=True)
 class GradientNorm(InstantProbe):
-    """``gradient_norm``: norm of the gradient by everything that is trained."""
+    """``gradient_norm``: norm of the gradient that the step follows (the minibatch's), by everything that is trained."""
 
     @property
     def dims(self) -> Dims:

@@ -40,10 +40,12 @@ class Interrupt:
 def interruptible() -> Iterator[Interrupt]:
     """Turn the first Ctrl-C into a flag that the loop reads between two compiled calls; a second one raises.
 
-    Python cannot interrupt a compiled call, so calls are kept short. Outside the main thread signals are left alone.
+    Python cannot interrupt a compiled call, so calls are kept short. Signals are left alone outside the main thread, and
+    where somebody else (a sweep, a worker that must not die of its parent's Ctrl-C) already handles them.
     """
     state = Interrupt()
-    if threading.current_thread() is not threading.main_thread():
+    foreign = signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    if foreign or threading.current_thread() is not threading.main_thread():
         yield state
         return
     before = signal.getsignal(signal.SIGINT)

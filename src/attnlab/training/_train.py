@@ -149,6 +149,12 @@ class _Job:
         return cast(model, self.dtype)
 
 
+def _query_norm(fixed: Fixed) -> float:
+    """|q| at the start."""
+    _, query = fixed.frame.keyed.restore(fixed.frame.initial()["scores"])
+    return float(jnp.linalg.norm(query))
+
+
 def _stacked(fixeds: Sequence[Fixed]) -> Fixed:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *fixeds)
 
@@ -173,7 +179,7 @@ def _descend_all(
         fixeds = [job.fixed(seed) for seed in filled]
         fixed = fixeds[0] if width == 1 else _stacked(fixeds)
         for position, one in zip(positions, fixeds, strict=False):
-            recorder.note(position, query_norm=float(jnp.linalg.norm(one.frame.model(one.frame.initial()).query)))
+            recorder.note(position, query_norm=_query_norm(one))
         run = _descend_group(rules, fixed, shared, recorder, positions, bar, interrupt)
         _finish_group(rules, run, fixed, recorder, positions)
 
@@ -287,7 +293,7 @@ def _flow_all(
         rows, final, evaluations, succeeded = to_host(solve_flow(flow, probes, fixed, shared, times))
         recorder.write(position, 0, rows)
         model = fixed.frame.model(jax.tree.map(jnp.asarray, final))
-        recorder.note(position, query_norm=float(jnp.linalg.norm(model.query)), gradient_evaluations=float(evaluations))
+        recorder.note(position, query_norm=_query_norm(fixed), gradient_evaluations=float(evaluations))
         if succeeded:
             recorder.end(position, "finished", "all steps done", last)
         else:
