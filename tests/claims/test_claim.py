@@ -101,6 +101,27 @@ def test_claims_that_could_not_fail_are_refused():
         Criterion("c", "bound", lambda d: xr.DataArray([1.0], dims="run"), 1.0).judge({})
 
 
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Criterion("c", "bounds", values([1]), 1.0), "kind='bounds'"),  # pyright: ignore
+        (lambda: Criterion("c", "bound", values([1]), 1.0, "<"), "relation='<'"),  # pyright: ignore
+        (lambda: Control("c", "s", ()), "no criterion"),
+        (lambda: Control("c", "s", (Criterion("c", "bound", values([1]), 1.0),), "rejects"), "should="),  # pyright: ignore
+    ],
+)
+def test_mistyped_words_are_refused(make, message):
+    with pytest.raises(AttnlabError, match=message):
+        make()
+
+
+def test_an_infinite_value_does_not_pass_and_the_worst_value_counts():
+    assert Criterion("c", "bound", values([np.inf, 0.1]), 1.0).judge({}).verdict == "fails"
+    assert Criterion("c", "estimate", values([np.inf, *NEAR]), 2.0, "<=", "mean").judge({}).verdict == "inconclusive"
+    assert Criterion("c", "bound", values([0.0, 7.0]), 1.0, ">=").judge({}).verdict == "fails"
+    assert Criterion("c", "bound", values([0.0, 7.0]), 1.0, "<=").judge({}).verdict == "fails"
+
+
 def test_the_catalogue():
     assert list(CLAIMS) == [c.id for c in resolve([])]
     assert {
@@ -163,6 +184,30 @@ def test_reproduce_stores_what_it_found_and_reads_it_back(tmp_path):
     assert before == {p: p.stat().st_mtime_ns for p in (tmp_path / "out" / "runs").rglob("*.zip")}
 
 
+def test_names_that_look_alike_do_not_overwrite_each_other(tmp_path):
+    study = toy_study(tmp_path)
+    twins = Study("toy", study.plan, lambda arms: {"toy": arms["small"], "α": arms["small"], "β": arms["large"]})
+    one = Claim(
+        "toy.b", "t", "s", "o", (twins,), (Criterion("c", "bound", lambda d: d["β"].value, 9.0),),
+        (Control("small", "s", (Criterion("c", "bound", lambda d: d["α"].value, 0.5),)),), "h", "r",
+    )  # fmt: skip
+    done = reproduce([one], tmp_path / "out", processes=0)
+    back = read_reproduction(tmp_path / "out")
+    assert float(back.data["α"].value[0]) == 1.0
+    assert float(back.data["β"].value[0]) == 5.0
+    assert done.claims[0]["command"] == "attnlab reproduce toy.b --scale quick"
+    with pytest.raises(AttnlabError, match="two different studies are named 'toy'"):
+        reproduce([one, toy_claim(study)], tmp_path / "out", processes=0)
+
+
+def test_a_mistake_in_a_measurement_is_named(tmp_path):
+    study = toy_study(tmp_path)
+    wrong = Criterion("c", "bound", lambda data: data["tyo"].value, 1.0)
+    claim = Claim("toy.c", "t", "s", "o", (study,), (wrong,), (Control("x", "y", (wrong,)),), "h", "r")
+    with pytest.raises(AttnlabError, match=r"judging the claim 'toy.c' raises KeyError: 'tyo' \(test_claim.py, line"):
+        reproduce([claim], tmp_path / "out", processes=0)
+
+
 def test_a_study_all_of_whose_runs_fail_is_not_run(tmp_path):
     done = reproduce([toy_claim(toy_study(tmp_path, "raise ValueError('no luck')"))], tmp_path / "out", processes=0)
     assert done.claims[0]["verdict"] == "not run"
@@ -179,7 +224,7 @@ def test_a_study_all_of_whose_runs_fail_is_not_run(tmp_path):
             lambda out: (out / "claims.json").write_text('{"schema": 9, "claims": [], "data": {}, "about": {}}'),
             "schema 9",
         ),
-        (lambda out: (out / "data" / "toy.zarr.zip").write_bytes(b"PK junk"), "cannot be read"),
+        (lambda out: (out / "data" / next((out / "data").iterdir()).name).write_bytes(b"PK junk"), "cannot be read"),
     ],
 )
 def test_a_damaged_folder_is_refused_in_words(tmp_path, damage, message):

@@ -44,6 +44,9 @@ def test_subset_keeps_order_vocabulary_and_counts():
     assert np.array_equal(matrix(part), matrix(corpus)[chosen])
     assert part.labels.tolist() == corpus.labels[chosen].tolist()
     assert part.vocabulary == corpus.vocabulary
+    assert corpus.subset(corpus.labels == 1) == corpus.subset(np.flatnonzero(corpus.labels == 1))
+    with pytest.raises(AttnlabError, match="mask of 3 truth values"):
+        corpus.subset([True, False, True])
 
 
 def test_split_is_a_stratified_partition():

@@ -12,6 +12,7 @@ import optax
 import pytest
 
 from attnlab._errors import AttnlabError
+from attnlab.dynamics import Balance, QueryBalance, SenTerms
 from attnlab.models import WordAttention, WordAttentionConfig, literal_logits
 from attnlab.tasks import Corpus, TopicTask
 from attnlab.training import (
@@ -257,7 +258,11 @@ def _model_key(seed):
 
 
 def test_ctrl_c_returns_what_was_recorded():
-    threading.Timer(4.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    warm = train(
+        config(), CORPUS, steps=10, when=Every(50_000), words=[0]
+    )  # compiled now, so that the steps begin at once
+    assert warm.finished
+    threading.Timer(3.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     begun = time.monotonic()
     run = train(config(), CORPUS, steps=100_000_000, seeds=3, when=Every(50_000), words=[0])
     assert time.monotonic() - begun < 30
@@ -315,10 +320,110 @@ def test_a_head_of_ones_own():
     assert float(run.data.loss[0, -1]) < 0.5 * float(run.data.loss[0, 0])
 
 
+@pytest.mark.parametrize("width", [1, 2])
+@pytest.mark.parametrize("kind", ["module", "function"])
+def test_heads_that_hold_functions(kind, width):
+    def make(key, d, classes):
+        if kind == "function":
+            return _three_tanhs
+        return eqx.nn.MLP(d, classes, width_size=4, depth=2, activation=jax.nn.tanh, key=key, dtype=jnp.float64)
+
+    run = train(config(make), CORPUS, steps=20, seeds=2, width=width)
+    for seed in (0, 1):
+        assert float(run.data.loss.sel(seed=seed, step=20)) == pytest.approx(literal_loss(run.model(seed)), rel=1e-12)
+
+
+def _three_tanhs(context):
+    return jnp.tanh(context)[:3]
+
+
+def test_functions_made_anew_for_each_seed_cannot_share_a_batch():
+    with pytest.raises(AttnlabError, match="or train with width=1"):
+        train(config(lambda key, d, classes: lambda context: context[:classes]), CORPUS, steps=1, seeds=2, width=2)
+
+
+def test_the_flow_remembers_its_start():
+    """A drift is measured against the start of the run: small under the flow, and not exactly zero."""
+    probes = [Balance(), QueryBalance()]
+    parts = ("embeddings", "keys", "query", "head")
+    rules = (GradientFlow(0.5), GradientDescent(0.5))
+    flow, descent = (
+        train(config("linear", trained=parts), CORPUS, steps=100, optimizer=rule, record=probes, when=Every(50)).data
+        for rule in rules
+    )
+    for name in ("balance_drift", "query_balance_drift"):
+        last = float(flow[name][0, -1])
+        assert 0 < last < 1e-3 * float(descent[name][0, -1])
+    assert float(flow.query_norm[0]) == float(descent.query_norm[0]) == pytest.approx(1.0)
+
+
+def test_rows_do_not_depend_on_neighbours():
+    """Seed 1 has scores so wide that it needs the slow path; seed 0 beside it records the bits it has beside a copy."""
+
+    def init(key):
+        wide = jnp.array_equal(jax.random.key_data(key), jax.random.key_data(_model_key(1)))
+        model = config("linear", key_std=0.2).init(key)
+        return eqx.tree_at(lambda m: m.keys, model, model.keys * jnp.where(wide, 5000.0, 1.0))
+
+    record = [Loss(), Loss("test"), Accuracy("test"), Attention(), Scores()]
+    more = {"steps": 10, "width": 2, "record": record, "splits": {"test": CORPUS.subset(range(50))}}
+    beside = train(init, CORPUS, seeds=2, **more).data.sel(seed=0)
+    alone = train(init, CORPUS, seeds=[0], **more).data.sel(seed=0)
+    for name in ("loss", "loss_test", "accuracy_test", "attention", "score"):
+        assert np.array_equal(beside[name], alone[name]), name
+
+
+def test_a_sweeps_own_ctrl_c_is_left_alone():
+    """Under somebody else's handler the signal reaches that handler, and the run goes on to its end."""
+    seen = []
+    before = signal.signal(signal.SIGINT, lambda *_: seen.append(1))
+    try:
+        threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        run = train(config(), CORPUS, steps=60_000, when=Every(20_000), words=[0])
+        time.sleep(0.6)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert seen == [1]
+    assert run.finished
+
+
+@pytest.mark.parametrize(
+    ("init", "message"),
+    [
+        (WordAttentionConfig(words=10, classes=3), "embeddings of 10 words but the corpus has 43"),
+        (WordAttentionConfig(words=43, classes=2), r"shape \(2,\) but the corpus has 3 classes"),
+        (lambda key: "model", "init returned str"),
+    ],
+)
+def test_a_model_that_does_not_fit_is_refused(init, message):
+    with pytest.raises(AttnlabError, match=message):
+        train(init, CORPUS, steps=1)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Adam(-1.0), "must be positive"),
+        (lambda: EarlyStopping(patience=0), "patience=0 must be ≥ 1"),
+        (lambda: config(query_norm=-1.0), "needs both positive"),
+        (lambda: GradientDescent(0.1, momentum=1.0), "momentum < 1"),
+        (lambda: Every(0), "≥ 1"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(make, message):
+    with pytest.raises(AttnlabError, match=message):
+        make()
+
+
+OTHER = TopicTask(topics=3, topic_words=1, dictionary=41, noise_words=5).sample(20, key=jax.random.key(3))
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"steps": -1}, "steps=-1"),
+        ({"splits": {"test": OTHER}}, "the split 'test' has 44 words"),
+        ({"optimizer": optax.adam(0.1), "record": [SenTerms()]}, "SenTerms needs the step size"),
         ({"seeds": []}, "at least one run"),
         ({"seeds": [1, 1]}, "distinct"),
         ({"batch_size": 151}, "1 to 150"),

@@ -189,7 +189,6 @@ class Claim:
             "verdict": "not run", "expected": self.expected, "criteria": [], "seeds": 0, "controls": [],
             "runs": dict(runs or {"asked": 0, "finished": 0, "failed": 0}), "reason": absent,
             "how_measured": self.how_measured, "refuted_by": self.refuted_by, "notes": list(self.notes),
-            "command": f"attnlab reproduce {self.id}",
         }  # fmt: skip
         if data is None:
             return entry

@@ -93,7 +93,9 @@ QUERY_BALANCE = Claim(
         *(
             Control(
                 f"Adam: {what}", f"Adam loses {what} in every seed.",
-                (Criterion(f"{what}, Adam", "bound", lambda d, name=name: d["trained query"][name], bound, "<=", "min"),),
+                (
+                    Criterion(f"{what}, Adam", "bound", lambda d, n=name: d["trained query"][n], bound, "<=", "min"),
+                ),
             )
             for what, name, bound in (
                 ("the balance", "query_balance_error_adam", 0.05),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
 import re
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -55,18 +57,20 @@ def reproduce(
     on_study: Callable[[str, int, int], None] | None = None,
     on_event: Callable[[Event], None] | None = None,
     failure_limit: float = 0.1,
+    command: str | None = None,
 ) -> Reproduction:
     """Run the studies of some claims, judge them and write ``claims.json`` and the measured data.
 
     Interrupted at any moment and called again, it goes on where it was; finished, it recomputes nothing. ``seeds`` is
-    8 at quick and 16 at paper scale unless given.
+    8 at quick and 16 at paper scale unless given. ``command`` is what the page says to type; by default
+    ``attnlab reproduce`` with the claim's id.
     """
     out = Path(folder)
     count = seeds if seeds is not None else (8 if scale == "quick" else 16)
     if count < 1:
         raise AttnlabError(f"seeds={seeds}: expected at least 1 (and at least 8 for claims with an interval)")
     begun = time.monotonic()
-    studies = {study.name: study for claim in claims for study in claim.studies}
+    studies = _studies(claims)
     results: dict[str, Results] = {}
     measured: dict[str, dict[str, xr.Dataset]] = {}
     absent: dict[str, str] = {}
@@ -83,9 +87,25 @@ def reproduce(
             measured[name] = dict(study.measure(split_arms(results[name].dataset())))
         except AttnlabError as error:
             absent[name] = f"the study {name!r} could not be measured: {error}"
-    entries = [_judge(claim, results, measured, absent, scale) for claim in claims]
+        except Exception as error:
+            raise AttnlabError(f"measuring the study {name!r} raises {_where(error)}") from error
+    tail = f" --scale {scale}" + ("" if seeds is None else f" --seeds {seeds}")
+    entries = []
+    for claim in claims:
+        try:
+            entry = _judge(claim, results, measured, absent)
+        except AttnlabError:
+            raise
+        except Exception as error:
+            raise AttnlabError(f"judging the claim {claim.id!r} raises {_where(error)}") from error
+        entries.append(entry | {"command": (command or f"attnlab reproduce {claim.id}") + tail})
     about = _about(scale, count, studies, time.monotonic() - begun)
-    data = {label: one for parts in measured.values() for label, one in parts.items()}
+    data: dict[str, xr.Dataset] = {}
+    for name, parts in measured.items():
+        twice = set(parts) & set(data)
+        if twice:
+            raise AttnlabError(f"the study {name!r} measures {min(twice)!r}, as another study does: name it otherwise")
+        data |= parts
     _write(out, entries, data, about)
     return Reproduction(out, entries, data, about, ok=all(r.ok for r in results.values()))
 
@@ -95,16 +115,29 @@ def _judge(
     results: Mapping[str, Results],
     measured: Mapping[str, Mapping[str, xr.Dataset]],
     absent: Mapping[str, str],
-    scale: Scale,
 ) -> dict[str, Any]:
     names = [study.name for study in claim.studies]
     runs = {key: sum(getattr(results[n], key) for n in names) for key in ("asked", "finished", "failed")}
     missing = [n for n in names if n not in measured]
     if missing:
         return claim.judge(None, runs, absent=absent[missing[0]])
-    entry = claim.judge({label: one for n in names for label, one in measured[n].items()}, runs)
-    entry["command"] += f" --scale {scale}"
-    return entry
+    return claim.judge({label: one for n in names for label, one in measured[n].items()}, runs)
+
+
+def _studies(claims: Sequence[Claim]) -> dict[str, Study]:
+    """The studies of some claims, each once; two different ones of one name would overwrite each other's runs."""
+    studies: dict[str, Study] = {}
+    for study in (study for claim in claims for study in claim.studies):
+        if studies.setdefault(study.name, study) is not study:
+            raise AttnlabError(f"two different studies are named {study.name!r}: give each its own name")
+    return studies
+
+
+def _where(error: Exception) -> str:
+    """An exception in words, with the place in the file that is not attnlab's or a library's, if there is one."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "site-packages" not in f.filename]
+    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{place}"
 
 
 def _about(scale: Scale, seeds: int, studies: Mapping[str, Study], seconds: float) -> dict[str, Any]:
@@ -127,7 +160,7 @@ def _write(out: Path, entries: list[dict[str, Any]], data: Mapping[str, xr.Datas
     folder.mkdir(parents=True, exist_ok=True)
     files = {}
     for label, one in data.items():
-        files[label] = f"data/{slug(label)}.zarr.zip"
+        files[label] = f"data/{slug(label)}-{hashlib.sha256(label.encode()).hexdigest()[:8]}.zarr.zip"
         _write_zarr(one, out / files[label])
     record = {"schema": SCHEMA, "about": about, "data": files, "claims": entries}
     temporary = out / "claims.json.part"

@@ -35,11 +35,12 @@ def check(
     found = [value for value in _names_in(file).values() if isinstance(value, Claim)]
     if not found:
         raise AttnlabError(f"{file} defines no Claim; see docs/own-claim.md for an example")
-    run_claims(found, scale, seeds, out or Path(file.stem), processes, quiet, json)
+    run_claims(found, scale, seeds, out or Path(file.stem), processes, quiet, json, f"attnlab check {file.name}")
 
 
 def _names_in(file: Path) -> dict[str, object]:
     import importlib.util
+    import sys
     import traceback
 
     from attnlab._errors import AttnlabError
@@ -48,11 +49,13 @@ def _names_in(file: Path) -> dict[str, object]:
     if spec is None or spec.loader is None:
         raise AttnlabError(f"{file} is not a Python file (its name must end in .py)")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up there
     try:
         spec.loader.exec_module(module)
     except AttnlabError:
         raise
     except Exception as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        raise AttnlabError(f"{file} raises {type(error).__name__} at line {where.lineno}: {error}") from None
+        own = [f.lineno for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).name == file.name]
+        line = error.lineno if isinstance(error, SyntaxError) else own[-1] if own else "?"
+        raise AttnlabError(f"{file} raises {type(error).__name__} at line {line}: {error}") from None
     return vars(module)

@@ -68,6 +68,7 @@ def run_claims(
     processes: int | None,
     quiet: bool,
     json: bool,
+    command: str | None = None,
 ) -> None:
     """Run, judge, write and print; exits with the documented code."""
     from attnlab.claims import SCHEMA, reproduce
@@ -80,7 +81,7 @@ def run_claims(
 
     done = reproduce(
         claims, out, scale=scale.value, seeds=seeds, processes=processes, on_study=told,
-        progress=False if quiet else None,
+        progress=False if quiet else None, command=command,
     )  # fmt: skip
     if done.interrupted:
         typer.echo("interrupted; what is finished is stored, the same command goes on from there", err=True)

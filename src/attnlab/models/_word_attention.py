@@ -81,6 +81,10 @@ class WordAttentionConfig:
         for name in ("embedding_std", "key_std", "query_std", "head_scale"):
             if not getattr(self, name) >= 0:
                 raise AttnlabError(f"{name}={getattr(self, name)}: a scale must be ≥ 0")
+        if self.query_norm is not None and not (self.query_norm > 0 and self.query_std > 0):
+            raise AttnlabError(
+                f"query_norm={self.query_norm} with query_std={self.query_std}: a fixed length needs both positive"
+            )
         if isinstance(self.head, str) and self.head not in ("fixed", "linear", "two_layer"):
             raise AttnlabError(
                 f"head={self.head!r}: expected 'fixed', 'linear', 'two_layer' or a function (key, d, classes) → head"

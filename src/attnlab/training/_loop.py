@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from attnlab._errors import AttnlabError
 from attnlab.training._objective import Evaluation, Frame, Trained, WordObjective
 from attnlab.training._optimizers import Descent
 from attnlab.training._probes import AbstractProbe, Moment, Transition
@@ -28,6 +29,10 @@ class EarlyStopping:
     split: str = "valid"
     patience: int = 10
     min_delta: float = 0.0
+
+    def __post_init__(self):
+        if self.patience < 1 or self.min_delta < 0:
+            raise AttnlabError(f"patience={self.patience} must be ≥ 1 and min_delta={self.min_delta} must be ≥ 0")
 
 
 class Best(NamedTuple):

@@ -52,6 +52,12 @@ class Adam:
     b2: float = 0.999
     weight_decay: float = 0.0
 
+    def __post_init__(self):
+        if not self.step_size > 0 or self.weight_decay < 0:
+            raise AttnlabError(
+                f"step_size={self.step_size} must be positive and weight_decay={self.weight_decay} must be ≥ 0"
+            )
+
     @property
     def linear(self) -> bool:
         """Adam rescales every coordinate by itself: reduced coordinates would be another algorithm."""

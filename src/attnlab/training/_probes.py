@@ -215,7 +215,7 @@ class Accuracy(InstantProbe):
 
 @dataclass(frozen=True)
 class GradientNorm(InstantProbe):
-    """``gradient_norm``: norm of the gradient that the step follows (the minibatch's), by everything that is trained."""
+    """``gradient_norm``: norm of the gradient that the step follows (the minibatch's), by all that is trained."""
 
     @property
     def dims(self) -> Dims:

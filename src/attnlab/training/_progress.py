@@ -40,7 +40,7 @@ class Interrupt:
 def interruptible() -> Iterator[Interrupt]:
     """Turn the first Ctrl-C into a flag that the loop reads between two compiled calls; a second one raises.
 
-    Python cannot interrupt a compiled call, so calls are kept short. Signals are left alone outside the main thread, and
+    Python cannot interrupt a compiled call, so calls are kept short. Signals are left alone outside the main thread and
     where somebody else (a sweep, a worker that must not die of its parent's Ctrl-C) already handles them.
     """
     state = Interrupt()

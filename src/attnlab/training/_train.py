@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
@@ -89,8 +90,9 @@ def train(
     ({'seed': 2, 'step': 4, 'word': 2}, True)
     """
     rule = as_optimizer(optimizer)
-    numbers = list(range(seeds)) if isinstance(seeds, int) else [int(s) for s in seeds]
+    numbers = list(range(int(seeds))) if isinstance(seeds, int | np.integer) else [int(s) for s in seeds]
     _check(numbers, steps, batch_size, len(corpus), stop, splits or {}, rule, record)
+    _check_words(when, width, coordinates, dtype, splits or {}, corpus)
     if stop is not None and Loss(stop.split) not in record:
         record = (*record, Loss(stop.split))
     kind = jnp.dtype(dtype)
@@ -101,7 +103,7 @@ def train(
         jnp.asarray(chosen, jnp.int32),
     )
     linear = isinstance(rule, GradientFlow) or rule.linear
-    job = _Job(init, kind, root_seed, reduced=coordinates == "auto" and linear)
+    job = _Job(init, kind, root_seed, corpus, reduced=coordinates == "auto" and linear)
     dims = _dims(record)
     recorded = when.steps(steps)
     _check_size(dims, len(numbers), len(recorded), len(chosen), kind)
@@ -132,8 +134,9 @@ def train(
 class _Job:
     """How the run of a seed begins."""
 
-    def __init__(self, init: Init, dtype: jnp.dtype, root_seed: int, *, reduced: bool):
+    def __init__(self, init: Init, dtype: jnp.dtype, root_seed: int, corpus: Corpus, *, reduced: bool):
         self.init, self.dtype, self.root, self.reduced = init, dtype, jax.random.key(root_seed), reduced
+        self.words, self.classes = len(corpus.vocabulary), len(corpus.classes)
 
     def fixed(self, seed: int) -> Fixed:
         """Frame and minibatch key of one run."""
@@ -141,11 +144,21 @@ class _Job:
         return Fixed(Frame.of(self._model(model_key), reduced=self.reduced), batch_key)
 
     def _model(self, key: Key[Array, ""]) -> WordAttention:
-        if isinstance(self.init, WordAttentionConfig):
-            return self.init.init(key, self.dtype)
-        model = self.init(key)
+        model = self.init.init(key) if isinstance(self.init, WordAttentionConfig) else self.init(key)
         if not isinstance(model, WordAttention):
             raise AttnlabError(f"init returned {type(model).__name__}, expected a WordAttention")
+        rows = {"embeddings": model.embeddings.shape[0], "keys": model.keys.shape[0]}
+        wrong = [name for name, count in rows.items() if count != self.words]
+        if wrong:
+            raise AttnlabError(
+                f"the model has {wrong[0]} of {rows[wrong[0]]} words but the corpus has {self.words}; "
+                "WordAttentionConfig.for_corpus(corpus) makes one that fits"
+            )
+        logits = jax.eval_shape(model.head, jax.ShapeDtypeStruct(model.embeddings.shape[1:], model.embeddings.dtype))
+        if logits.shape != (self.classes,):
+            raise AttnlabError(
+                f"the head gives logits of shape {logits.shape} but the corpus has {self.classes} classes"
+            )
         return cast(model, self.dtype)
 
 
@@ -156,7 +169,13 @@ def _query_norm(fixed: Fixed) -> float:
 
 
 def _stacked(fixeds: Sequence[Fixed]) -> Fixed:
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *fixeds)
+    try:
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *fixeds)
+    except ValueError:
+        raise AttnlabError(
+            "the models of one batch differ in more than numbers (a head's function made anew for each seed?); "
+            "define such functions once, or train with width=1"
+        ) from None
 
 
 def _descend_all(
@@ -297,7 +316,9 @@ def _flow_all(
         if succeeded:
             recorder.end(position, "finished", "all steps done", last)
         else:
-            finite = np.isfinite(np.stack([v.reshape(len(v), -1).sum(1) for v in rows.values()])).all(0)
+            finite = np.ones(len(recorder.steps), bool)
+            for values in rows.values():
+                finite &= np.isfinite(values.reshape(len(values), -1).sum(1))
             reached = int(recorder.steps[int(finite.sum()) - 1]) if finite.any() else 0
             reason = f"the integrator gave up after {int(evaluations)} gradient evaluations, near step {reached}"
             recorder.end(position, "non-finite", reason, reached + 1)
@@ -358,6 +379,27 @@ def _check_size(dims: Mapping[str, tuple[str, ...]], runs: int, rows: int, words
         )
 
 
+def _check_words(
+    when: object, width: object, coordinates: str, dtype: DTypeLike, splits: Mapping[str, Corpus], corpus: Corpus
+) -> None:
+    """Refuse words and sizes that mean nothing here."""
+    if not isinstance(when, Schedule):
+        raise AttnlabError(f"when={when!r}: expected Every(k), Logarithmic(count) or At(steps)")
+    if width != "auto" and (not isinstance(width, int | np.integer) or isinstance(width, bool) or width < 1):
+        raise AttnlabError(f"width={width!r}: expected a whole number ≥ 1 or 'auto'")
+    if coordinates not in ("auto", "explicit"):
+        raise AttnlabError(f"coordinates={coordinates!r}: expected 'auto' or 'explicit'")
+    if str(dtype) not in ("float32", "float64") and dtype not in (jnp.float32, jnp.float64):
+        raise AttnlabError(f"dtype={dtype!r}: expected 'float32' or 'float64'")
+    for name, part in splits.items():
+        if part.vocabulary != corpus.vocabulary or part.classes != corpus.classes:
+            raise AttnlabError(
+                f"the split {name!r} has {len(part.vocabulary)} words and {len(part.classes)} classes that are not "
+                f"those of the training data ({len(corpus.vocabulary)} and {len(corpus.classes)}); build both over one "
+                "vocabulary, or use corpus.split"
+            )
+
+
 def _check(
     numbers: Sequence[int],
     steps: int,
@@ -376,6 +418,8 @@ def _check(
         raise AttnlabError(f"batch_size={batch_size}: expected 1 to {sentences}, the number of sentences")
     if stop is not None and stop.split not in splits:
         raise AttnlabError(f"early stopping watches the split {stop.split!r}, which is not among {sorted(splits)}")
+    if math.isnan(rule.step_size) and any(p.needs_context for p in record):
+        raise AttnlabError("SenTerms needs the step size: give OptaxOptimizer(rule, step_size=…), not the bare rule")
     if isinstance(rule, GradientFlow):
         every = [type(p).__name__ for p in record if p.every_step]
         if every or batch_size is not None or stop is not None:
