@@ -215,9 +215,8 @@ def _descend_group(
     """Train one group from row to row, in calls short enough for Ctrl-C."""
     run = start(rules, fixed, shared)
     steps = recorder.steps
-    row, at, rate = 0, 0, None
+    row, at, budget = 0, 0, 1
     while row < len(steps) and not interrupt.pressed:
-        budget = 1 if rate is None else max(1, int(rate * _SECONDS_PER_CALL))
         stops, places, rows, reached = _slots(steps, row, at, budget, rules.rows)
         begun = time.perf_counter()
         run, values = advance(rules, run, fixed, shared, *_padded(stops, places, rules.rows))
@@ -227,8 +226,8 @@ def _descend_group(
         for i, position in enumerate(positions):
             recorder.write(position, row, {n: (v if rules.width == 1 else v[i])[:rows] for n, v in host.items()})
         moved = reached - at
-        # The first call compiles: its time says nothing about the rate.
-        rate = (moved + rows) / max(elapsed, 1e-6) if row or at else 1e9 if elapsed < 1e-3 else 50.0
+        # Grow by steps: the first call compiles and says nothing about the rate, and a short one says little.
+        budget = max(1, min(8 * budget, int(max(moved, 1) * _SECONDS_PER_CALL / max(elapsed, 1e-6))))
         row, at = row + rows, reached
         bar.update(bar.task_ids[0], advance=moved * len(positions))
         if (status != RUNNING).all():
