@@ -42,9 +42,9 @@ reproduce: .venv/installed
 bench: .venv/installed-bench
 	$(ONE_THREAD) $(BIN)/python benchmarks/run.py
 
-# Versions of the interpreter that runs this; see CONTRIBUTING.md.
+# Renew the pinned versions, with one interpreter for each marker; see CONTRIBUTING.md.
 constraints:
-	$(PYTHON) tools/constraints.py
+	$(PYTHON) tools/constraints.py python3.11 python3.12
 
 clean:
 	rm -rf .venv build
