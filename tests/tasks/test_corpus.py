@@ -140,3 +140,44 @@ def test_topic_task_is_a_function_of_its_key():
 def test_topic_task_refuses_nonsense(settings):
     with pytest.raises(AttnlabError):
         TopicTask(**settings)
+
+
+def test_sentences_beyond_the_paper_are_drawn_as_they_say():
+    task = TopicTask(
+        topics=3,
+        topic_words=2,
+        dictionary=30,
+        noise_words=5,
+        topic_words_in_sentence=2,
+        topic_noise=0.3,
+        label_noise=0.4,
+    )
+    n = 20_000
+    words, labels = task.sample_sequences(n, key=jax.random.key(1))
+    assert words.shape == (n, 7)
+    corpus = task.sample(n, key=jax.random.key(1))
+    assert (corpus.lengths == 7).all()
+    assert (corpus.labels == labels).all()
+    assert (
+        np.sort(words[5])
+        == np.repeat(*(a[corpus.offsets[5] : corpus.offsets[6]] for a in (corpus.words, corpus.counts)))
+    ).all()
+    measured = corpus.sentence_frequency[task.topic_word_ids] / n
+    assert np.abs(measured - task.word_frequency).max() < 4 * np.sqrt(0.25 / n)
+    # Of two topic words of the label and 5·.3 of any: share of topic words that belong to the label, by counting.
+    truth = task.topic_of_word[words]
+    kept = 0.6 + 0.4 / 3
+    expected = (2 * kept + 5 * 0.3 / 3) / (2 + 5 * 0.3)
+    assert abs((truth == labels[:, None]).sum() / (truth >= 0).sum() - expected) < 0.01
+
+
+def test_labels_drawn_anew_leave_nothing_to_learn():
+    task = TopicTask(topics=2, topic_words=1, dictionary=10, noise_words=1, label_noise=1.0)
+    words, labels = task.sample_sequences(20_000, key=jax.random.key(2))
+    assert abs(np.corrcoef((words == 0).any(axis=1), labels)[0, 1]) < 0.03
+
+
+@pytest.mark.parametrize("settings", [{"topic_noise": 1.5}, {"label_noise": -0.1}, {"topic_words_in_sentence": 0}])
+def test_sentences_beyond_the_paper_need_sense(settings):
+    with pytest.raises(AttnlabError, match=next(iter(settings))):
+        TopicTask(**settings)

@@ -1,5 +1,6 @@
 """What learns: frozen Equinox modules, with no training code in them."""
 
+from attnlab.models._contextual import ContextualAttention, ContextualConfig, contextual_logits
 from attnlab.models._heads import AbstractHead, LinearHead, OwnHead, TwoLayerHead
 from attnlab.models._incidence import Incidence, kernel
 from attnlab.models._pooling import Tokens, guarded, pool, pool_fast, pool_tokens, too_wide
@@ -16,6 +17,8 @@ from attnlab.models._word_attention import (
 
 __all__ = [
     "AbstractHead",
+    "ContextualAttention",
+    "ContextualConfig",
     "Incidence",
     "LinearHead",
     "OwnHead",
@@ -27,6 +30,7 @@ __all__ = [
     "attention_of",
     "attention_weights",
     "cast",
+    "contextual_logits",
     "guarded",
     "kernel",
     "literal_logits",

@@ -22,6 +22,12 @@ class TopicTask:
     ``topic_probabilities`` are the label frequencies (equal when ``None``); ``dictionary`` is the number of
     words without a topic. Topic words come first in the vocabulary. The defaults are the reference setting.
 
+    Beyond the paper:
+
+    - ``topic_words_in_sentence``: how many topic words of its label a sentence has, drawn independently;
+    - ``topic_noise``: the chance that a noise word is one of all topic words instead, whatever its topic;
+    - ``label_noise``: the chance that a label is drawn anew, independently of the words; 1 leaves nothing to learn.
+
     >>> task = TopicTask(topics=2, topic_words=1, dictionary=50, noise_words=3)
     >>> corpus = task.sample(100, key=jax.random.key(0))
     >>> corpus
@@ -35,6 +41,9 @@ class TopicTask:
     topic_probabilities: tuple[float, ...] | None = None
     dictionary: int = 5000
     noise_words: int = 20
+    topic_words_in_sentence: int = 1
+    topic_noise: float = 0.0
+    label_noise: float = 0.0
 
     def __post_init__(self):
         if self.topics < 2:
@@ -52,6 +61,11 @@ class TopicTask:
             raise AttnlabError(
                 f"noise_words={self.noise_words} must be ≥ 0 and dictionary={self.dictionary} must be ≥ 1"
             )
+        if self.topic_words_in_sentence < 1:
+            raise AttnlabError(f"topic_words_in_sentence={self.topic_words_in_sentence}: expected at least 1")
+        for name in ("topic_noise", "label_noise"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise AttnlabError(f"{name}={getattr(self, name)}: a probability lies between 0 and 1")
 
     @property
     def words_per_topic(self) -> Int[ndarray, "topics"]:
@@ -79,7 +93,12 @@ class TopicTask:
     @property
     def word_frequency(self) -> Float[ndarray, "topic_words"]:
         """Population share of the sentences that hold each topic word: P_t of THEORY A5."""
-        return np.repeat(self.label_probabilities / self.words_per_topic, self.words_per_topic)
+        p = np.repeat(self.label_probabilities, self.words_per_topic)
+        absent_as_topic = (
+            1 - 1 / np.repeat(self.words_per_topic, self.words_per_topic)
+        ) ** self.topic_words_in_sentence
+        absent_as_noise = (1 - self.topic_noise / len(p)) ** self.noise_words
+        return 1 - absent_as_noise * (1 - p + p * absent_as_topic)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -89,17 +108,48 @@ class TopicTask:
 
     def sample(self, sentences: int, *, key: Key[jax.Array, ""]) -> Corpus:
         """Draw sentences."""
-        if sentences < 1:
-            raise AttnlabError(f"sentences={sentences}: draw at least one")
-        label_key, topic_key, noise_key = jax.random.split(key, 3)
-        cumulative = np.cumsum(self.label_probabilities)
-        uniform = np.asarray(jax.random.uniform(label_key, (sentences,), dtype=np.float64))
-        labels = np.searchsorted(cumulative[:-1], uniform, side="right")
-        within = np.asarray(jax.random.uniform(topic_key, (sentences,), dtype=np.float64))
-        first = np.concatenate([[0], np.cumsum(self.words_per_topic)])[labels]
-        topical = first + np.floor(within * self.words_per_topic[labels]).astype(np.int64)
-        noise = np.asarray(jax.random.randint(noise_key, (sentences, self.noise_words), 0, self.dictionary))
-        words = np.concatenate([topical[:, None], noise + len(self.topic_word_ids)], axis=1)
+        words, labels = self._draw(sentences, key)
         rows = np.repeat(np.arange(sentences), words.shape[1])
         classes = tuple(f"topic{t}" for t in range(self.topics))
         return Corpus.from_pairs(rows, words.ravel(), labels, vocabulary=self.vocabulary, classes=classes)
+
+    def sample_sequences(
+        self, sentences: int, *, key: Key[jax.Array, ""]
+    ) -> tuple[Int[ndarray, "sentences length"], Int[ndarray, "sentences"]]:
+        """The same sentences as ``sample`` draws, in a random order of their words; word numbers and labels.
+
+        >>> task = TopicTask(topics=2, topic_words=1, dictionary=50, noise_words=3)
+        >>> words, labels = task.sample_sequences(100, key=jax.random.key(0))
+        >>> words.shape, bool((words.min(axis=1) == labels).all())
+        ((100, 4), True)
+        """
+        words, labels = self._draw(sentences, key)
+        places = np.asarray(jax.random.uniform(jax.random.fold_in(key, 1), words.shape, dtype=np.float64))
+        return np.take_along_axis(words, np.argsort(places, axis=1), axis=1), labels
+
+    def _draw(self, sentences: int, key: Key[jax.Array, ""]) -> tuple[ndarray, ndarray]:
+        """Words, topic words first, and labels."""
+        if sentences < 1:
+            raise AttnlabError(f"sentences={sentences}: draw at least one")
+        label_key, topic_key, noise_key = jax.random.split(key, 3)
+
+        def uniform(key: Key[jax.Array, ""], *shape: int) -> ndarray:
+            return np.asarray(jax.random.uniform(key, shape, dtype=np.float64))
+
+        def draw_labels(key: Key[jax.Array, ""]) -> ndarray:
+            return np.searchsorted(np.cumsum(self.label_probabilities)[:-1], uniform(key, sentences), side="right")
+
+        labels = draw_labels(label_key)
+        first = np.concatenate([[0], np.cumsum(self.words_per_topic)])[labels]
+        within = uniform(topic_key, sentences, self.topic_words_in_sentence)
+        topical = first[:, None] + np.floor(within * self.words_per_topic[labels][:, None]).astype(np.int64)
+        noise = np.asarray(jax.random.randint(noise_key, (sentences, self.noise_words), 0, self.dictionary))
+        noise = noise + len(self.topic_word_ids)
+        if self.topic_noise > 0:
+            which, others = jax.random.split(jax.random.fold_in(noise_key, 1))
+            foreign = np.asarray(jax.random.randint(others, noise.shape, 0, len(self.topic_word_ids)))
+            noise = np.where(uniform(which, *noise.shape) < self.topic_noise, foreign, noise)
+        if self.label_noise > 0:
+            which, others = jax.random.split(jax.random.fold_in(label_key, 1))
+            labels = np.where(uniform(which, sentences) < self.label_noise, draw_labels(others), labels)
+        return np.concatenate([topical, noise], axis=1), labels

@@ -1,0 +1,221 @@
+"""The phases of training (THEORY A6): promotion, suppression, onset, saturation; separation; equal loss.
+
+Functions take labelled arrays with a ``step`` dimension and keep all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array
+from scipy.stats import rankdata
+
+from attnlab._errors import AttnlabError
+from attnlab.models import LinearHead, WordAttention
+from attnlab.training import InstantProbe, Moment
+
+PHASES = ("suppressed", "waiting", "rising", "saturated")
+
+
+@dataclass(frozen=True)
+class Separation(InstantProbe):
+    """``separation_score`` and ``separation_norm``: how well each tells the chosen words from all others.
+
+    The area under the curve: the chance that a chosen word's score (norm) exceeds that of a word not chosen.
+    """
+
+    @property
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """One number, each."""
+        return {"separation_score": (), "separation_norm": ()}
+
+    def look(self, moment: Moment) -> dict[str, Array]:
+        """Compare every chosen word with every other."""
+        scores = moment.frame.scores(moment.trained)
+        norms = jnp.sum(moment.frame.embeddings(moment.trained) ** 2, axis=1)
+        other = jnp.ones(scores.shape, scores.dtype).at[moment.words].set(0)
+
+        def area(values: Array) -> Array:
+            chosen = values[moment.words][:, None]
+            above = (chosen > values[None, :]).astype(values.dtype) + 0.5 * (chosen == values[None, :])
+            return jnp.mean(above @ other) / jnp.sum(other)
+
+        return {"separation_score": area(scores), "separation_norm": area(norms)}
+
+
+def separation(values: xr.DataArray, chosen: xr.DataArray | np.ndarray, dim: str = "word") -> xr.DataArray:
+    """Area under the curve: the chance that a value of a chosen entry exceeds one of the others, ties counted half.
+
+    >>> values = xr.DataArray([3.0, 1.0, 2.0, 0.0], dims="word")
+    >>> float(separation(values, np.array([True, False, True, False])))
+    1.0
+    """
+
+    def area(row: np.ndarray, mask: np.ndarray) -> float:
+        mask = mask.astype(bool)
+        inside, outside = int(mask.sum()), int((~mask).sum())
+        if inside == 0 or outside == 0 or np.isnan(row).any():
+            return float("nan")
+        return float((rankdata(row)[mask].sum() - inside * (inside + 1) / 2) / (inside * outside))
+
+    labelled = chosen if isinstance(chosen, xr.DataArray) else xr.DataArray(chosen, dims=dim)
+    return xr.apply_ufunc(area, values, labelled, input_core_dims=[[dim], [dim]], vectorize=True)
+
+
+def rank_agreement(first: xr.DataArray, second: xr.DataArray, dim: str = "step") -> xr.DataArray:
+    """Spearman's rank correlation along training: 1 where both only ever rise and fall together.
+
+    >>> s = xr.DataArray([0.0, 1.0, 4.0], dims="step")
+    >>> float(rank_agreement(s, s**2))
+    1.0
+    """
+
+    def spearman(x: np.ndarray, y: np.ndarray) -> float:
+        both = ~(np.isnan(x) | np.isnan(y))
+        if both.sum() < 3:
+            return float("nan")
+        a, b = rankdata(x[both]), rankdata(y[both])
+        a, b = a - a.mean(), b - b.mean()
+        spread = np.sqrt((a @ a) * (b @ b))
+        return float(a @ b / spread) if spread > 0 else float("nan")
+
+    return xr.apply_ufunc(spearman, first, second, input_core_dims=[[dim], [dim]], vectorize=True)
+
+
+def alignment(
+    model: WordAttention, words: Sequence[int] | np.ndarray, labels: Sequence[int] | np.ndarray
+) -> np.ndarray:
+    """``ν_w·(W_y − mean_j W_j)`` of a linear head: whether a word's embedding points to its label y or away from it.
+
+    Words whose *initial* alignment is negative are first suppressed (THEORY A6). Shape: (words,).
+    """
+    if not isinstance(model.head, LinearHead):
+        raise AttnlabError(
+            f"alignment is defined for a linear head, got {type(model.head).__name__}; use head='fixed' or 'linear'"
+        )
+    weight = np.asarray(model.head.weight)
+    toward = weight[:, np.asarray(labels)].T - weight.mean(axis=1)
+    return np.sum(np.asarray(model.embeddings)[np.asarray(words)] * toward, axis=1)
+
+
+def suppression(data: xr.Dataset, *, least_depth: float = 1e-3) -> xr.Dataset:
+    """Which words are first suppressed: those whose score falls below ``−least_depth`` of where it started.
+
+    - ``dip``: whether; ``depth``: the lowest score less the first; ``dip_step``: when it is lowest;
+    - ``fall_together``: whether the norm, too, is then below where it started (nan for words without a dip);
+    - ``recovered_step``: the first recorded step at which the score is back at its start (nan if never).
+
+    >>> data = xr.Dataset({"score": ("step", [0.0, -0.2, 0.5]), "norm": ("step", [1.0, 0.9, 2.0])}, {"step": [0, 1, 2]})
+    >>> found = suppression(data)
+    >>> bool(found.dip), float(found.depth), int(found.dip_step), float(found.fall_together)
+    (True, -0.2, 1, 1.0)
+    """
+    relative = data.score - data.score.isel(step=0, drop=True)
+    depth = relative.min("step")
+    dip = depth < -least_depth
+    lowest = relative.fillna(np.inf).argmin("step")
+    step = data.step.isel(step=lowest).drop_vars("step")
+    fallen = (data.norm.isel(step=lowest) < data.norm.isel(step=0)).drop_vars("step", errors="ignore")
+    back = (relative >= 0) & (data.step > step)
+    recovered = data.step.where(back).min("step")
+    return xr.Dataset(
+        {
+            "dip": dip,
+            "depth": depth,
+            "dip_step": step.where(dip),
+            "fall_together": fallen.where(dip).astype(float),
+            "recovered_step": recovered.where(dip),
+        }
+    )
+
+
+def phases(data: xr.Dataset, *, onset_level: float = 0.5, least_depth: float = 1e-3) -> xr.Dataset:
+    """The story of each word's score: when it is suppressed until, when it sets off, when it saturates.
+
+    - ``suppressed_until``: step of the lowest score, for a word that dips (nan otherwise);
+    - ``onset``: the first step at which the score reaches ``onset_level``, interpolated (nan if never);
+    - ``saturation``: the first recorded step after the steepest one at which the score's growth in log time has fallen
+      to half of its greatest (nan if not yet);
+    - ``phase``: what each step belongs to, as a number into ``PHASES``: suppressed, waiting, rising, saturated.
+    """
+    dips = suppression(data, least_depth=least_depth)
+    onset = first_reached(data.score, onset_level)
+    saturation = xr.apply_ufunc(
+        _saturation, data.score, data.step.astype(float), input_core_dims=[["step"], ["step"]], vectorize=True
+    )
+    saturation = saturation.where(onset.notnull())
+    step = data.step.astype(float)
+    phase = xr.full_like(data.score, 1.0)
+    phase = phase.where(~(step < dips.dip_step), 0.0)
+    phase = phase.where(~(step >= onset), 2.0)
+    phase = phase.where(~(step >= saturation), 3.0)
+    return xr.Dataset(
+        {"suppressed_until": dips.dip_step, "depth": dips.depth, "onset": onset, "saturation": saturation,
+         "phase": phase.where(data.score.notnull())},
+        attrs={"phases": list(PHASES), "onset_level": onset_level},
+    )  # fmt: skip
+
+
+def first_reached(values: xr.DataArray, level: float, *, dim: str = "step", rising: bool = True) -> xr.DataArray:
+    """Where along ``dim`` the values first reach a level, linearly interpolated; nan where they never do.
+
+    >>> s = xr.DataArray([0.0, 1.0, 3.0], {"step": [0, 10, 20]}, "step")
+    >>> float(first_reached(s, 2.0))
+    15.0
+    """
+
+    def reached(x: np.ndarray, y: np.ndarray) -> float:
+        place, share = _crossing(y, level, rising)
+        if place is None:
+            return float("nan")
+        return float(x[0] if place == 0 else x[place - 1] + share * (x[place] - x[place - 1]))
+
+    x = values[dim].astype(float)
+    return xr.apply_ufunc(reached, x, values, input_core_dims=[[dim], [dim]], vectorize=True)
+
+
+def at_loss(values: xr.DataArray, loss: xr.DataArray, level: float) -> xr.DataArray:
+    """What the values were when the loss first fell to a level, so that runs are compared at equal loss, not time.
+
+    Interpolated between recorded steps, linearly in log loss; nan where the loss never falls so low.
+
+    >>> loss = xr.DataArray([1.0, 0.1, 0.001], dims="step")
+    >>> round(float(at_loss(xr.DataArray([0.0, 2.0, 6.0], dims="step"), loss, 0.01)), 6)
+    4.0
+    """
+
+    def read(y: np.ndarray, losses: np.ndarray) -> float:
+        place, share = _crossing(np.log(losses), float(np.log(level)), False)
+        if place is None:
+            return float("nan")
+        return float(y[0] if place == 0 else y[place - 1] + share * (y[place] - y[place - 1]))
+
+    return xr.apply_ufunc(read, values, loss, input_core_dims=[["step"], ["step"]], vectorize=True)
+
+
+def _crossing(values: np.ndarray, level: float, rising: bool) -> tuple[int | None, float]:
+    """The first entry at or beyond a level, and how far between the one before and itself the level lies."""
+    met = values >= level if rising else values <= level
+    if not met.any():
+        return None, float("nan")
+    place = int(np.argmax(met))
+    if place == 0:
+        return 0, 0.0
+    before, after = values[place - 1], values[place]
+    return place, float((level - before) / (after - before)) if np.isfinite(before) else 1.0
+
+
+def _saturation(score: np.ndarray, step: np.ndarray) -> float:
+    """The first step after the steepest one at which ds / d log step is at most half of its greatest."""
+    keep = (step > 0) & ~np.isnan(score)
+    if keep.sum() < 3:
+        return float("nan")
+    growth: Any = np.gradient(score[keep], np.log(step[keep]))
+    steepest = int(np.argmax(growth))
+    slow = np.flatnonzero(growth[steepest:] <= 0.5 * growth[steepest])
+    return float(step[keep][steepest + slow[0]]) if slow.size and growth[steepest] > 0 else float("nan")
