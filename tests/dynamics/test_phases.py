@@ -51,7 +51,8 @@ def test_rank_agreement_is_spearman():
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(2, 5, 30))
     found = rank_agreement(xr.DataArray(x, dims=("w", "step")), xr.DataArray(y, dims=("w", "step")))
-    assert np.allclose(found.values, [spearmanr(a, b)[0] for a, b in zip(x, y, strict=True)])
+    expected = np.array([np.asarray(spearmanr(a, b))[0] for a, b in zip(x, y, strict=True)])
+    assert np.allclose(found.values, expected)
     constant = xr.DataArray(np.ones(30), dims="step")
     assert np.isnan(float(rank_agreement(constant, constant)))
 

@@ -42,7 +42,7 @@ class Separation(InstantProbe):
 
         def area(values: Array) -> Array:
             chosen = values[moment.words][:, None]
-            above = (chosen > values[None, :]).astype(values.dtype) + 0.5 * (chosen == values[None, :])
+            above = jnp.sign(chosen - values[None, :]) / 2 + 0.5
             return jnp.mean(above @ other) / jnp.sum(other)
 
         return {"separation_score": area(scores), "separation_norm": area(norms)}
