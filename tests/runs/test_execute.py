@@ -214,3 +214,27 @@ def test_mistakes_are_named(works, tmp_path, options, words):
 
 def test_the_default_is_one_process_for_each_core():
     assert Processes().width == len(os.sched_getaffinity(0))
+
+
+def _sweep(works, diary, seeds, folder, **how):
+    diary.mkdir(exist_ok=True)
+    plan = Plan(f"{works}:numbers", name="p", base={"diary": str(diary)}, grid={"seed": seeds})
+    assert run_plan(plan, folder, progress=False, **how).ok
+    return pids(diary)
+
+
+def test_processes_stay_between_sweeps_when_asked(tmp_path, works):
+    with Processes(2) as executor:
+        one = _sweep(works, tmp_path / "d1", [1, 2, 3, 4], tmp_path / "a", executor=executor)
+        two = _sweep(works, tmp_path / "d2", [5, 6, 7, 8], tmp_path / "b", executor=executor)
+        assert two <= one
+        assert all(alive(pid) for pid in two)
+    assert not any(alive(pid) for pid in one)
+    assert not _sweep(works, tmp_path / "d3", [5, 6], tmp_path / "c", processes=2) & one
+
+
+def test_a_kept_process_that_dies_is_replaced(tmp_path, works):
+    with Processes(1) as executor:
+        (pid,) = _sweep(works, tmp_path / "d1", [1, 2], tmp_path / "a", executor=executor)
+        os.kill(pid, signal.SIGKILL)
+        assert pid not in _sweep(works, tmp_path / "d2", [3, 4], tmp_path / "b", executor=executor)

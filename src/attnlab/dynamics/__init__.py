@@ -14,18 +14,20 @@ from attnlab.dynamics._phases import (
     Separation,
     alignment,
     at_loss,
-    first_reached,
     phases,
     rank_agreement,
     separation,
     suppression,
 )
+from attnlab.dynamics._rates import log_slope, loss_exponent, onset_time, score_rate, score_slowdown
+from attnlab.dynamics._reduced import ReducedModel, reduced_descent, reduced_flow
 from attnlab.dynamics._sen import SenTerms, Surroundings, identity_error, sen_error, sen_norm
 
 __all__ = [
     "PHASES",
     "Balance",
     "QueryBalance",
+    "ReducedModel",
     "ScoreSum",
     "SenTerms",
     "Separation",
@@ -33,12 +35,18 @@ __all__ = [
     "alignment",
     "at_loss",
     "balance_error",
-    "first_reached",
     "identity_error",
+    "log_slope",
+    "loss_exponent",
+    "onset_time",
     "order_in_step",
     "phases",
     "query_balance_error",
     "rank_agreement",
+    "reduced_descent",
+    "reduced_flow",
+    "score_rate",
+    "score_slowdown",
     "score_sum_error",
     "sen_error",
     "sen_norm",

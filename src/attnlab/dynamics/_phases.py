@@ -16,6 +16,7 @@ from jaxtyping import Array
 from scipy.stats import rankdata
 
 from attnlab._errors import AttnlabError
+from attnlab.dynamics._rates import onset_time
 from attnlab.models import LinearHead, WordAttention
 from attnlab.training import InstantProbe, Moment
 
@@ -134,17 +135,21 @@ def suppression(data: xr.Dataset, *, least_depth: float = 1e-3) -> xr.Dataset:
     )
 
 
-def phases(data: xr.Dataset, *, onset_level: float = 0.5, least_depth: float = 1e-3) -> xr.Dataset:
+def phases(
+    data: xr.Dataset, *, onset_level: float | None = None, least_depth: float = 1e-3, least_score: float = 0.05
+) -> xr.Dataset:
     """The story of each word's score: when it is suppressed until, when it sets off, when it saturates.
 
     - ``suppressed_until``: step of the lowest score, for a word that dips (nan otherwise);
-    - ``onset``: the first step at which the score reaches ``onset_level``, interpolated (nan if never);
+    - ``onset``: the first step at which the score reaches ``onset_level``, by default half of its own last value,
+      interpolated (nan if never, and for a score that ends below ``least_score``: it has not set off);
     - ``saturation``: the first recorded step after the steepest one at which the score's growth in log time has fallen
       to half of its greatest (nan if not yet);
     - ``phase``: what each step belongs to, as a number into ``PHASES``: suppressed, waiting, rising, saturated.
     """
     dips = suppression(data, least_depth=least_depth)
-    onset = first_reached(data.score, onset_level)
+    onset = onset_time(data.score, level=onset_level, time=data.step.values)
+    onset = onset.where(data.score.isel(step=-1, drop=True) >= least_score)
     saturation = xr.apply_ufunc(
         _saturation, data.score, data.step.astype(float), input_core_dims=[["step"], ["step"]], vectorize=True
     )
@@ -157,26 +162,8 @@ def phases(data: xr.Dataset, *, onset_level: float = 0.5, least_depth: float = 1
     return xr.Dataset(
         {"suppressed_until": dips.dip_step, "depth": dips.depth, "onset": onset, "saturation": saturation,
          "phase": phase.where(data.score.notnull())},
-        attrs={"phases": list(PHASES), "onset_level": onset_level},
+        attrs={"phases": list(PHASES)},
     )  # fmt: skip
-
-
-def first_reached(values: xr.DataArray, level: float, *, dim: str = "step", rising: bool = True) -> xr.DataArray:
-    """Where along ``dim`` the values first reach a level, linearly interpolated; nan where they never do.
-
-    >>> s = xr.DataArray([0.0, 1.0, 3.0], {"step": [0, 10, 20]}, "step")
-    >>> float(first_reached(s, 2.0))
-    15.0
-    """
-
-    def reached(x: np.ndarray, y: np.ndarray) -> float:
-        place, share = _crossing(y, level, rising)
-        if place is None:
-            return float("nan")
-        return float(x[0] if place == 0 else x[place - 1] + share * (x[place] - x[place - 1]))
-
-    x = values[dim].astype(float)
-    return xr.apply_ufunc(reached, x, values, input_core_dims=[[dim], [dim]], vectorize=True)
 
 
 def at_loss(values: xr.DataArray, loss: xr.DataArray, level: float) -> xr.DataArray:

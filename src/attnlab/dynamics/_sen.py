@@ -25,13 +25,16 @@ class SenTerms(AbstractProbe):
     """``i1`` and ``i2``: what discrete steps add to the relation, summed over every step so far.
 
     ``I₁ = ½ Σ_k |Δν_k|²`` and ``I₂ = Σ_k step Σ_{n∋w} a_n c_n·g_n`` with ``g_n = −∂L/∂c_n``. For a head with a linear
-    first layer ``c_n·g_n = −p_n·∂L/∂p_n`` of the projected context p, so no context is formed.
+    first layer ``c_n·g_n = −p_n·∂L/∂p_n`` of the projected context p, so no context is formed. I₂ serves the exact
+    identity alone and costs a quarter of a step: ``second=False`` leaves it out.
     """
+
+    second: bool = True
 
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:
         """One number a word, each."""
-        return {"i1": ("word",), "i2": ("word",)}
+        return {"i1": ("word",), "i2": ("word",)} if self.second else {"i1": ("word",)}
 
     @property
     def every_step(self) -> bool:
@@ -40,8 +43,8 @@ class SenTerms(AbstractProbe):
 
     @property
     def needs_context(self) -> bool:
-        """Yes: for I₂."""
-        return True
+        """For I₂."""
+        return self.second
 
     def initial(self, moment: Moment) -> tuple[Array, Array]:
         """Zero."""
@@ -52,14 +55,17 @@ class SenTerms(AbstractProbe):
         """Add one step's terms."""
         moment, (i1, i2) = transition.moment, memory
         change = moment.frame.embedding_change(transition.update, moment.words)
+        i1 = i1 + 0.5 * jnp.sum(change**2, axis=1)
+        if not self.second:
+            return i1, i2
         term = moment.evaluation.context_term
         assert term is not None, "the loop computes the context term for a probe that needs it"
-        return i1 + 0.5 * jnp.sum(change**2, axis=1), i2 + transition.step_size * term[moment.words]
+        return i1, i2 + transition.step_size * term[moment.words]
 
     def measure(self, memory: tuple[Array, Array], moment: Moment) -> dict[str, Array]:
         """The sums."""
         del moment
-        return {"i1": memory[0], "i2": memory[1]}
+        return {"i1": memory[0], "i2": memory[1]} if self.second else {"i1": memory[0]}
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Sweeps: a plan is a grid of settings for a work function; where its results lie; where it is computed."""
 
 from attnlab.runs._chunks import Chunks
+from attnlab.runs._datasets import load_datasets, save_datasets, slug
 from attnlab.runs._execute import AbstractExecutor, InProcess, Interrupt, Job, Outcome, Worker
 from attnlab.runs._plan import Plan, Run
 from attnlab.runs._processes import Processes
@@ -29,5 +30,8 @@ __all__ = [
     "Store",
     "StoreWarning",
     "Worker",
+    "load_datasets",
     "run_plan",
+    "save_datasets",
+    "slug",
 ]

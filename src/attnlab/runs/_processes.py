@@ -34,6 +34,12 @@ class Processes(AbstractExecutor):
     imported) that compiles once and keeps compiled code between sweeps. A process that dies loses only the chunk that
     it was computing: its runs are tried again one by one, at most twice, and then count as failed. What work functions
     print is kept only to explain a death.
+
+    Used as a context, the processes stay between sweeps, and so does what they have compiled:
+
+        with Processes(2) as executor:
+            run_plan(first, "a", executor=executor)
+            run_plan(second, "b", executor=executor)
     """
 
     def __init__(self, count: int | None = None):
@@ -41,6 +47,17 @@ class Processes(AbstractExecutor):
         if type(count) is not int or count < 1:
             raise AttnlabError(f"processes={count!r}: expected a whole number ≥ 1, or 0 to compute in this process")
         self._count = count
+        self._keeps = False
+        self._kept: list[_Child] = []
+
+    def __enter__(self) -> Processes:
+        self._keeps = True
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._keeps = False
+        while self._kept:
+            self._kept.pop().end()
 
     @property
     def width(self) -> int:
@@ -49,11 +66,13 @@ class Processes(AbstractExecutor):
 
     def outcomes(self, job: Job, chunks: Chunks, interrupt: Interrupt) -> Generator[Outcome]:
         """Keep every process busy until all chunks are computed."""
-        pool = _Pool(job, min(self._count, len(chunks)))
+        pool = _Pool(job, min(self._count, len(chunks)), self._kept)
         try:
             while not interrupt.pressed:
                 pool.hand_out(chunks)
                 if pool.is_idle:
+                    if self._keeps:
+                        self._kept += pool.release()
                     return
                 yield from pool.listen(_TICK_SECONDS)
             yield from pool.stop()
@@ -64,8 +83,9 @@ class Processes(AbstractExecutor):
 class _Pool:
     """Worker processes, the chunks they are at, and the runs of the dead that are to be tried again."""
 
-    def __init__(self, job: Job, count: int):
+    def __init__(self, job: Job, count: int, kept: list[_Child]):
         self._job = job
+        self._kept = kept
         self._selector = selectors.DefaultSelector()
         self._again: deque[Chunk] = deque()
         self._deaths: dict[str, int] = {}
@@ -76,7 +96,8 @@ class _Pool:
             self._start()
 
     def _start(self) -> None:
-        child = _Child(self._job, self._environment)
+        child = self._kept.pop() if self._kept else _Child(self._environment)
+        child.begin(self._job)
         self._children.append(child)
         self._selector.register(child.answers, selectors.EVENT_READ, child)
 
@@ -151,6 +172,13 @@ class _Pool:
                     self._selector.unregister(key.fileobj)
                     waiting.remove(key.data)
 
+    def release(self) -> list[_Child]:
+        """Give the processes away, alive and idle."""
+        given, self._children = self._children, []
+        for child in given:
+            self._selector.unregister(child.answers)
+        return given
+
     def kill(self) -> None:
         for child in self._children:
             child.end()
@@ -160,7 +188,7 @@ class _Pool:
 class _Child:
     """One worker process."""
 
-    def __init__(self, job: Job, environment: dict[str, str]):
+    def __init__(self, environment: dict[str, str]):
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (closed in end)
         # A process group of its own: Ctrl-C reaches the parent alone, which then decides. Safe path: the caller's
         # folder is not searched before the standard library.
@@ -176,6 +204,9 @@ class _Child:
         self.ready = False
         self.chunk: Chunk | None = None
         self.last: Chunk | None = None
+
+    def begin(self, job: Job) -> None:
+        self.ready, self.last = False, None
         self.say(_wire.job_message(job, sys.path))
 
     def say(self, message: bytes) -> None:

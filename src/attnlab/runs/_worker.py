@@ -42,20 +42,26 @@ def main() -> None:
         os._exit(code)  # the listener still waits for input; an orderly shutdown would wait for it
 
 
-def _serve(first: dict[str, Any], listener: _Listener) -> int:
-    sys.path[:] = first["path"]
-    job = _wire.read_job(first)
-    try:
-        listener.worker = worker = Worker(job, load_work(job.work))
-    except BaseException as error:
-        cause = str(error) if isinstance(error, AttnlabError) else "".join(traceback.format_exception(error))
-        listener.say(_wire.line({"say": "broken", "cause": cause}))
-        return 2
-    listener.say(_wire.line({"say": "ready"}))
+def _serve(message: dict[str, Any], listener: _Listener) -> int:
+    """Compute chunk after chunk; a new job may begin between two of them, and finds what is compiled."""
+    worker: Worker | None = None
     while True:
-        outcome = worker.compute(_wire.read_chunk(listener.chunks.get()), lambda: False)
-        with worker.lock:  # no two answers at once
-            listener.say(_wire.outcome_message(outcome))
+        if message["do"] == "begin":
+            sys.path[:] = message["path"]
+            job = _wire.read_job(message)
+            try:
+                listener.worker = worker = Worker(job, load_work(job.work))
+            except BaseException as error:
+                cause = str(error) if isinstance(error, AttnlabError) else "".join(traceback.format_exception(error))
+                listener.say(_wire.line({"say": "broken", "cause": cause}))
+                return 2
+            listener.say(_wire.line({"say": "ready"}))
+        else:
+            assert worker is not None, "the first message begins a job"
+            outcome = worker.compute(_wire.read_chunk(message), lambda: False)
+            with worker.lock:  # no two answers at once
+                listener.say(_wire.outcome_message(outcome))
+        message = listener.orders.get()
 
 
 class _Listener(threading.Thread):
@@ -64,7 +70,7 @@ class _Listener(threading.Thread):
     def __init__(self, messages: BinaryIO, answers: BinaryIO):
         super().__init__(daemon=True)
         self._messages, self._answers = messages, answers
-        self.chunks: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self.orders: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self.worker: Worker | None = None
 
     def say(self, message: bytes) -> None:
@@ -73,11 +79,11 @@ class _Listener(threading.Thread):
         self._answers.flush()
 
     def run(self) -> None:
-        """Hand chunks on; on stop store what is finished and leave; on the end of input just leave."""
+        """Hand jobs and chunks on; on stop store what is finished and leave; on the end of input just leave."""
         for text in iter(self._messages.readline, b""):
             message = json.loads(text)
-            if message["do"] == "chunk":
-                self.chunks.put(message)
+            if message["do"] != "stop":
+                self.orders.put(message)
             elif self.worker is None:
                 os._exit(0)
             else:
