@@ -15,11 +15,12 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from attnlab._errors import AttnlabError
     from attnlab.claims import Claim, Control, Criterion, reproduce
-    from attnlab.dynamics import identity_error, sen_error, sen_norm
+    from attnlab.dynamics import ReducedModel, identity_error, reduced_descent, reduced_flow, sen_error, sen_norm
     from attnlab.models import WordAttention, WordAttentionConfig, attention_of
     from attnlab.runs import Plan, run_plan
+    from attnlab.studies import TopicSettings, explore, predict
     from attnlab.tasks import Corpus, TopicTask
-    from attnlab.training import Adam, GradientDescent, GradientFlow, Trajectory, train
+    from attnlab.training import Adam, GradientDescent, GradientFlow, Trajectory, train, train_model
 
 _ROOMS = {
     "AttnlabError": "_errors",
@@ -29,6 +30,7 @@ _ROOMS = {
     "WordAttentionConfig": "models",
     "attention_of": "models",
     "train": "training",
+    "train_model": "training",
     "Trajectory": "training",
     "GradientDescent": "training",
     "Adam": "training",
@@ -36,6 +38,12 @@ _ROOMS = {
     "sen_norm": "dynamics",
     "sen_error": "dynamics",
     "identity_error": "dynamics",
+    "ReducedModel": "dynamics",
+    "reduced_flow": "dynamics",
+    "reduced_descent": "dynamics",
+    "TopicSettings": "studies",
+    "explore": "studies",
+    "predict": "studies",
     "Plan": "runs",
     "run_plan": "runs",
     "Claim": "claims",
@@ -52,6 +60,7 @@ __all__ = [  # noqa: RUF022  (in the order of the rooms)
     "WordAttentionConfig",
     "attention_of",
     "train",
+    "train_model",
     "Trajectory",
     "GradientDescent",
     "Adam",
@@ -59,6 +68,12 @@ __all__ = [  # noqa: RUF022  (in the order of the rooms)
     "sen_norm",
     "sen_error",
     "identity_error",
+    "ReducedModel",
+    "reduced_flow",
+    "reduced_descent",
+    "TopicSettings",
+    "explore",
+    "predict",
     "Plan",
     "run_plan",
     "Claim",

@@ -15,10 +15,11 @@ from attnlab.studies import Data, Study
 if TYPE_CHECKING:
     import xarray as xr
 
-Verdict = Literal["holds", "fails", "inconclusive", "not run"]
+Verdict = Literal["holds", "fails", "inconclusive", "reported", "not run"]
 Kind = Literal["bound", "estimate", "share"]
 Relation = Literal["<=", ">=", "in"]
 LEAST_SEEDS = 8
+Measure = Callable[[Data], "xr.DataArray"]
 
 _STATISTICS: dict[str, Callable[..., Any]] = {
     "max": np.max,
@@ -43,7 +44,7 @@ class Criterion:
 
     name: str
     kind: Kind
-    measure: Callable[[Data], xr.DataArray]
+    measure: Measure
     threshold: float | tuple[float, float]
     relation: Relation = "<="
     statistic: str = ""
@@ -161,7 +162,8 @@ class Claim:
     """A statement, the study that it needs, what is compared, and what would show that the comparison sees anything.
 
     It holds if all criteria hold, fails if one fails, and is inconclusive otherwise or when a control does not come
-    out as it should; without data it is not run.
+    out as it should; without data it is not run. A ``table`` asks one question of many settings: every criterion has
+    its own verdict, the whole is only reported.
     """
 
     id: str
@@ -175,6 +177,7 @@ class Claim:
     refuted_by: str
     expected: Literal["holds", "fails"] = "holds"
     notes: tuple[str, ...] = field(default=())
+    table: bool = False
 
     def __post_init__(self):
         if not self.criteria:
@@ -195,6 +198,9 @@ class Claim:
         results = [c.judge(data) for c in self.criteria]
         controls = [_control_record(control, data) for control in self.controls]
         verdict, reason = _verdict(results, controls)
+        if self.table and all(c["ok"] for c in controls):
+            held = sum(r.verdict == "holds" for r in results)
+            verdict, reason = "reported", f"{held} of {len(results)} settings keep it"
         entry |= {
             "verdict": verdict, "reason": reason, "criteria": [r.record() for r in results], "controls": controls,
             "seeds": max((len(r.by_seed) for r in results), default=0),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attnlab.claims._claim import Claim, Control, Criterion
-from attnlab.studies import OPTIMIZERS, REFERENCE, STEP_SIZES
+from attnlab.studies import HEAD_LAWS, OPTIMIZERS, STEP_SIZES
 
 _SOURCE = "attnlab, exact laws of training word attention (beyond Lu et al. 2021)"
 _DESCENT = ["gradient descent", "SGD", "momentum 0.9", "weight decay 1e-3"]
@@ -14,7 +14,7 @@ def _rule(variable: str, *rules: str):
 
 
 def _head(variable: str, head: str):
-    return lambda data: data["reference"][variable].sel(head=head)
+    return lambda data: data["laws"][variable].sel(head=head)
 
 
 SCORE_SUM = Claim(
@@ -22,15 +22,15 @@ SCORE_SUM = Claim(
     title="Descent conserves the sum of all scores",
     statement="With a frozen query, gradient descent never changes the sum of the scores of all words.",
     source=_SOURCE,
-    studies=(REFERENCE,),
+    studies=(HEAD_LAWS,),
     criteria=(
-        Criterion("|Σs| / Σ|s|, float64, all heads", "bound", lambda d: d["reference"].score_sum_error, 1e-13),
+        Criterion("|Σs| / Σ|s|, float64, all heads", "bound", lambda d: d["laws"].score_sum_error, 1e-13),
         Criterion("|Σs| / Σ|s|, float32, fixed head", "bound", lambda d: d["float32"].score_sum_error, 1e-5),
     ),
     controls=(
         Control(
             "Adam", "Adam rescales every coordinate by itself, which breaks the law.",
-            (Criterion("|Σs| / Σ|s|, Adam", "bound", lambda d: d["Adam"].score_sum_error, 1e-13),),
+            (Criterion("|Σs| / Σ|s|, Adam", "bound", lambda d: d["laws under Adam"].score_sum_error, 1e-13),),
         ),
     ),
     how_measured=(
@@ -47,7 +47,7 @@ BALANCE = Claim(
         "With a trained first layer W, EᵀE − WWᵀ is conserved by the flow; descent drifts in proportion to its step."
     ),
     source=_SOURCE,
-    studies=(REFERENCE, STEP_SIZES),
+    studies=(HEAD_LAWS, STEP_SIZES),
     criteria=(
         Criterion("drift / ‖WWᵀ‖, linear head, step 0.1", "bound", _head("balance_error", "linear"), 3e-4),
         Criterion("drift / ‖WWᵀ‖, two-layer head, step 0.1", "bound", _head("balance_error", "two_layer"), 1e-3),
@@ -116,9 +116,9 @@ IDENTITY = Claim(
     title="An exact identity ties a word's score to its embedding, step by step",
     statement="s(T) − s(0) = |q|²[½(|ν(T)|² − |ν(0)|²) − I₁ − I₂] holds exactly for gradient descent.",
     source=_SOURCE,
-    studies=(REFERENCE, OPTIMIZERS),
+    studies=(HEAD_LAWS, OPTIMIZERS),
     criteria=(
-        Criterion("relative error, all heads", "bound", lambda d: d["reference"].identity_error, 1e-12),
+        Criterion("relative error, all heads", "bound", lambda d: d["laws"].identity_error, 1e-12),
     ),
     controls=(
         Control(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
-import re
 import time
 import traceback
-import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ import xarray as xr
 import attnlab
 from attnlab._errors import AttnlabError
 from attnlab.claims._claim import Claim, contradicts
-from attnlab.runs import Event, Results, run_plan
+from attnlab.runs import Event, InProcess, Processes, Results, load_datasets, run_plan, save_datasets, slug
 from attnlab.studies import Scale, Study, split_arms
 
 SCHEMA = 1
@@ -74,21 +72,23 @@ def reproduce(
     results: dict[str, Results] = {}
     measured: dict[str, dict[str, xr.Dataset]] = {}
     absent: dict[str, str] = {}
-    for number, (name, study) in enumerate(studies.items()):
-        if on_study is not None:
-            on_study(name, number + 1, len(studies))
-        results[name] = run_plan(
-            study.plan(scale, count), out / "runs" / f"{slug(name)}-{scale}", processes=processes, progress=progress,
-            on_event=on_event, failure_limit=failure_limit,
-        )  # fmt: skip
-        if results[name].interrupted:
-            return Reproduction(out, [], {}, interrupted=True)
-        try:
-            measured[name] = dict(study.measure(split_arms(results[name].dataset())))
-        except AttnlabError as error:
-            absent[name] = f"the study {name!r} could not be measured: {error}"
-        except Exception as error:
-            raise AttnlabError(f"measuring the study {name!r} raises {_where(error)}") from error
+    with ExitStack() as stack:
+        executor = InProcess() if processes == 0 else stack.enter_context(Processes(processes))
+        for number, (name, study) in enumerate(studies.items()):
+            if on_study is not None:
+                on_study(name, number + 1, len(studies))
+            results[name] = run_plan(
+                study.plan(scale, count), out / "runs" / f"{slug(name)}-{scale}", executor=executor, progress=progress,
+                on_event=on_event, failure_limit=failure_limit,
+            )  # fmt: skip
+            if results[name].interrupted:
+                return Reproduction(out, [], {}, interrupted=True)
+            try:
+                measured[name] = dict(study.measure(split_arms(results[name].dataset())))
+            except AttnlabError as error:
+                absent[name] = f"the study {name!r} could not be measured: {error}"
+            except Exception as error:
+                raise AttnlabError(f"measuring the study {name!r} raises {_where(error)}") from error
     tail = f" --scale {scale}" + ("" if seeds is None else f" --seeds {seeds}")
     entries = []
     for claim in claims:
@@ -150,41 +150,16 @@ def _about(scale: Scale, seeds: int, studies: Mapping[str, Study], seconds: floa
     }  # fmt: skip
 
 
-def slug(name: str) -> str:
-    """A name that every file system takes."""
-    return re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-")
-
-
 def _write(out: Path, entries: list[dict[str, Any]], data: Mapping[str, xr.Dataset], about: dict[str, Any]) -> None:
-    folder = out / "data"
-    folder.mkdir(parents=True, exist_ok=True)
-    files = {}
-    for label, one in data.items():
-        files[label] = f"data/{slug(label)}-{hashlib.sha256(label.encode()).hexdigest()[:8]}.zarr.zip"
-        _write_zarr(one, out / files[label])
+    files = save_datasets(out, data)
     record = {"schema": SCHEMA, "about": about, "data": files, "claims": entries}
     temporary = out / "claims.json.part"
     temporary.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
     temporary.replace(out / "claims.json")
 
 
-def _write_zarr(data: xr.Dataset, path: Path) -> None:
-    import zarr.storage
-
-    temporary = path.with_name(path.name + ".part")
-    with warnings.catch_warnings():
-        # Zarr warns that fixed-width strings have no specification yet.
-        warnings.simplefilter("ignore")
-        store = zarr.storage.ZipStore(temporary, mode="w")
-        data.to_zarr(store, consolidated=False)
-        store.close()
-    temporary.replace(path)
-
-
 def read_reproduction(folder: str | Path) -> Reproduction:
     """What ``reproduce`` wrote. Nothing is computed."""
-    import zarr.storage
-
     out = Path(folder)
     path = out / "claims.json"
     if not path.is_file():
@@ -196,14 +171,4 @@ def read_reproduction(folder: str | Path) -> Reproduction:
         raise AttnlabError(f"{path} is not a record of attnlab ({error!r}); run `attnlab reproduce` again") from None
     if schema != SCHEMA:
         raise AttnlabError(f"{path} has schema {schema}, this version reads {SCHEMA}; run `attnlab reproduce` again")
-    data = {}
-    for label, name in files.items():
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                store = zarr.storage.ZipStore(out / name, mode="r")
-                data[label] = xr.open_zarr(store, consolidated=False, chunks=None).load()
-                store.close()
-        except Exception as error:
-            raise AttnlabError(f"{out / name} cannot be read ({error}); run `attnlab reproduce` again") from None
-    return Reproduction(out, entries, data, about)
+    return Reproduction(out, entries, load_datasets(out, files), about)

@@ -11,6 +11,7 @@ from attnlab import __version__
 from attnlab._errors import AttnlabError
 from attnlab.cli._check import check
 from attnlab.cli._claims import claims
+from attnlab.cli._dynamics import dynamics
 from attnlab.cli._report import report
 from attnlab.cli._reproduce import reproduce
 from attnlab.cli._runs import runs
@@ -43,6 +44,7 @@ def _options(
 
 
 app.command()(reproduce)
+app.command()(dynamics)
 app.command()(report)
 app.command()(runs)
 app.command()(claims)

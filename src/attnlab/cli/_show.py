@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_STYLES = {"holds": "green", "fails": "red", "inconclusive": "yellow", "not run": "dim"}
+_STYLES = {"holds": "green", "fails": "red", "inconclusive": "yellow", "reported": "blue", "not run": "dim"}
 
 
 def number(value: float | None) -> str:

@@ -1,18 +1,47 @@
 """One file per question that a user can ask: its plan, its work function, its measurement."""
 
-from attnlab.studies._laws import OPTIMIZERS, REFERENCE, STEP_SIZES
+from attnlab.studies._asymptotics import FarSettings, flow_far
+from attnlab.studies._dynamics import Exploration, explore, foretell, predict, read_exploration
+from attnlab.studies._laws import HEAD_LAWS, OPTIMIZERS, STEP_SIZES
+from attnlab.studies._lu2021 import (
+    ABLATION,
+    ABLATIONS,
+    ASYMPTOTICS,
+    BEYOND,
+    BEYOND_ARMS,
+    CAPACITY,
+    CAPACITY_ARMS,
+    REFERENCE,
+    STARTS,
+)
 from attnlab.studies._study import Data, Scale, Study, arm_plan, split_arms
 from attnlab.studies._topic import TopicSettings, train_topic
 
 __all__ = [
+    "ABLATION",
+    "ABLATIONS",
+    "ASYMPTOTICS",
+    "BEYOND",
+    "BEYOND_ARMS",
+    "CAPACITY",
+    "CAPACITY_ARMS",
     "Data",
+    "Exploration",
+    "FarSettings",
+    "HEAD_LAWS",
     "OPTIMIZERS",
     "REFERENCE",
+    "STARTS",
     "STEP_SIZES",
     "Scale",
     "Study",
     "TopicSettings",
     "arm_plan",
+    "explore",
+    "flow_far",
+    "foretell",
+    "predict",
+    "read_exploration",
     "split_arms",
     "train_topic",
 ]

@@ -1,18 +1,16 @@
-"""Do the laws of training hold? The sweeps behind THEORY A3 and A4."""
+"""Do the exact laws of training hold? The sweeps behind THEORY A4."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, cast
 
-import numpy as np
 import xarray as xr
 
+from attnlab.studies._lu2021 import HEAD_KINDS, WORK
+from attnlab.studies._measure import axis, measure_relation
 from attnlab.studies._study import Data, Scale, Study, arm_plan
 
-_WORK = "attnlab.studies._topic:train_topic"
-_OTHERS = 20  # words beside a topic word in a sentence of the reference task
-_HEADS = ("fixed", "linear", "two_layer")
 _STEP_SIZES = (0.1, 0.05, 0.025)
 _QUERY = {"trained": ("embeddings", "keys", "query")}
 _RULES: dict[str, dict[str, Any]] = {
@@ -23,12 +21,8 @@ _RULES: dict[str, dict[str, Any]] = {
     "Adam": {"optimizer": "adam", "step_size": 0.01},
 }
 
-# Quick runs are smaller, not fewer: sentences, dictionary and steps shrink, words per sentence stay. The relation
-# itself needs the sentences (its error falls with their number), a comparison of rules fewer, the exact laws none.
-_SIZES: dict[Scale, dict[str, Any]] = {
-    "paper": {"steps": 5000},
-    "quick": {"sentences": 2000, "test_sentences": 500, "dictionary": 2500, "steps": 2500},
-}
+# Quick runs are smaller, not fewer: sentences and dictionary shrink, words per sentence stay. A comparison of rules
+# needs some sentences (the relation's error falls with their number), the exact laws hardly any.
 _RULE_SIZES: dict[Scale, dict[str, Any]] = {
     "paper": {"steps": 5000},
     "quick": {"sentences": 1000, "test_sentences": 250, "dictionary": 1250, "steps": 3000},
@@ -39,18 +33,18 @@ _LAW_SIZES: dict[Scale, dict[str, Any]] = {
 }
 
 
-def _reference(scale: Scale, seeds: int):
-    """The reference task with all three heads; the fixed head in float32 too, and under Adam, the control."""
-    base = _SIZES[scale] | {"surroundings": True}
-    arms = {head: base | {"head": head} for head in _HEADS}
+def _laws(scale: Scale, seeds: int):
+    """All three heads; the fixed head in float32 too, and under Adam, the control."""
+    base = _LAW_SIZES[scale]
+    arms = {head: base | {"head": head} for head in HEAD_KINDS}
     arms |= {"float32": base | {"dtype": "float32"}, "Adam": base | _RULES["Adam"]}
-    return arm_plan(_WORK, "reference", arms, seeds)
+    return arm_plan(WORK, "laws", arms, seeds)
 
 
 def _optimizers(scale: Scale, seeds: int):
     """A trained linear head under five optimisers."""
     base = _RULE_SIZES[scale] | {"head": "linear"}
-    return arm_plan(_WORK, "optimizers", {name: base | rule for name, rule in _RULES.items()}, seeds)
+    return arm_plan(WORK, "optimizers", {name: base | rule for name, rule in _RULES.items()}, seeds)
 
 
 def _step_sizes(scale: Scale, seeds: int):
@@ -63,39 +57,16 @@ def _step_sizes(scale: Scale, seeds: int):
         arms |= {f"{head} {size}": length | {"head": head} for head in ("linear", "two_layer")}
         arms[f"query {size}"] = length | _QUERY
     arms["query Adam"] = base | _QUERY | {"optimizer": "adam", "step_size": 0.01, "steps": steps}
-    return arm_plan(_WORK, "step sizes", arms, seeds)
+    return arm_plan(WORK, "step sizes", arms, seeds)
 
 
-def measure_relation(data: xr.Dataset, others: Any = _OTHERS) -> xr.Dataset:
-    """Everything that the relation's claims judge, its prediction for the figures, and the control's wrong |q|."""
-    from attnlab.dynamics import identity_error, score_sum_error, sen_error, sen_norm
-
-    start = data.norm.sel(step=0, drop=True)
-    measured = {
-        "score": data.score,
-        "query_norm": data.query_norm,
-        "loss": data.loss,
-        "accuracy_test": data.accuracy_test,
-        "scaled_norm": data.query_norm * data.norm,
-        "predicted_norm": sen_norm(data.score, others=others, query_norm=data.query_norm, initial_norm=start),
-        "sen_error": sen_error(data, others),
-        "sen_error_corrected": sen_error(data, others, form="corrected"),
-        "sen_error_wrong_query": sen_error(data.assign(query_norm=1.2 * data.query_norm), others),
-        "identity_error": identity_error(data),
-        "score_sum_error": score_sum_error(data),
-    }
-    if "others_mass" in data:
-        measured["sen_error_refined"] = sen_error(data, others, form="refined")
-    return xr.Dataset(measured)
-
-
-def _measure_reference(arms: Data) -> Data:
+def _measure_laws(arms: Data) -> Data:
     from attnlab.dynamics import balance_error, score_sum_error
 
-    heads = [measure_relation(arms[h]).assign(balance_error=balance_error(arms[h])) for h in _HEADS]
+    heads = [measure_relation(arms[h]).assign(balance_error=balance_error(arms[h])) for h in HEAD_KINDS]
     single = xr.Dataset({"score_sum_error": score_sum_error(arms["float32"])})
-    reference = cast(xr.Dataset, xr.concat(heads, dim=_axis("head", _HEADS)))
-    return {"reference": reference, "float32": single, "Adam": measure_relation(arms["Adam"])}
+    laws = cast(xr.Dataset, xr.concat(heads, dim=axis("head", HEAD_KINDS)))
+    return {"laws": laws, "float32": single, "laws under Adam": measure_relation(arms["Adam"])}
 
 
 def _measure_optimizers(arms: Data) -> Data:
@@ -103,20 +74,20 @@ def _measure_optimizers(arms: Data) -> Data:
     for name in _RULES:
         drift = (arms[name].balance_drift / arms[name].head_square).max("step")
         measured.append(measure_relation(arms[name]).assign(balance_error=drift))
-    rules = xr.concat(measured, dim=_axis("rule", _RULES), coords="minimal", compat="override")
+    rules = xr.concat(measured, dim=axis("rule", _RULES), coords="minimal", compat="override")
     return {"optimizers": cast(xr.Dataset, rules)}
 
 
 def _measure_step_sizes(arms: Data) -> Data:
     from attnlab.dynamics import balance_error, query_balance_error
 
-    sizes = _axis("step_size", _STEP_SIZES)
+    sizes = axis("step_size", _STEP_SIZES)
 
     def over_sizes(name: str, of) -> xr.DataArray:
         return xr.concat([of(arms[f"{name} {h}"]) for h in _STEP_SIZES], dim=sizes).transpose("step_size", "seed")
 
     heads = ("linear", "two_layer")
-    drift = xr.concat([over_sizes(head, balance_error) for head in heads], dim=_axis("head", heads))
+    drift = xr.concat([over_sizes(head, balance_error) for head in heads], dim=axis("head", heads))
     balance = xr.Dataset({"balance_error": drift})
     balance["slope"] = _slope(drift)
     queries = over_sizes("query", query_balance_error)
@@ -142,10 +113,6 @@ def _slope(drift: xr.DataArray) -> xr.DataArray:
     return ordered.isel(step_size=0, drop=True).copy(data=order_in_step(drift.step_size.values, ordered.values))
 
 
-def _axis(name: str, labels) -> xr.DataArray:
-    return xr.DataArray(np.asarray(list(labels)), dims=name, name=name)
-
-
-REFERENCE = Study("reference", _reference, _measure_reference)
+HEAD_LAWS = Study("laws", _laws, _measure_laws)
 OPTIMIZERS = Study("optimizers", _optimizers, _measure_optimizers)
 STEP_SIZES = Study("step sizes", _step_sizes, _measure_step_sizes)

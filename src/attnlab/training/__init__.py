@@ -1,6 +1,7 @@
 """How it learns: descent and flow, probes that say what is recorded, the trajectory that results."""
 
 from attnlab.training._loop import EarlyStopping
+from attnlab.training._model_objective import ModelFrame, ModelObjective
 from attnlab.training._objective import Frame, WordObjective
 from attnlab.training._optimizers import Adam, GradientDescent, GradientFlow, OptaxOptimizer
 from attnlab.training._probes import (
@@ -16,17 +17,22 @@ from attnlab.training._probes import (
     Scores,
     Transition,
 )
+from attnlab.training._problem import AbstractFrame, AbstractObjective, Evaluation
 from attnlab.training._schedule import At, Every, Logarithmic
 from attnlab.training._train import train
+from attnlab.training._train_model import train_model
 from attnlab.training._trajectory import Trajectory
 
 __all__ = [
+    "AbstractFrame",
+    "AbstractObjective",
     "AbstractProbe",
     "Accuracy",
     "Adam",
     "At",
     "Attention",
     "EarlyStopping",
+    "Evaluation",
     "Every",
     "Frame",
     "GradientDescent",
@@ -36,6 +42,8 @@ __all__ = [
     "Logarithmic",
     "Loss",
     "Measure",
+    "ModelFrame",
+    "ModelObjective",
     "Moment",
     "Norms",
     "OptaxOptimizer",
@@ -44,4 +52,5 @@ __all__ = [
     "Transition",
     "WordObjective",
     "train",
+    "train_model",
 ]

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attnlab.training._loop import Fixed, Shared
-from attnlab.training._objective import Trained
 from attnlab.training._optimizers import GradientFlow
-from attnlab.training._probes import AbstractProbe, Moment
+from attnlab.training._probes import AbstractProbe, Moment, first_memories, measured
+from attnlab.training._problem import Trained
 
 _STAGES = 6  # gradient evaluations of one Tsit5 step: seven stages, the last is the next step's first
 
@@ -39,15 +39,12 @@ def solve_flow(
         return Moment(step, frame, trained, evaluation, shared.objective, shared.splits, shared.words, True)
 
     first = moment_at(jnp.zeros((), jnp.int64), frame.initial())
-    memories = [probe.initial(first) for probe in probes]
+    memories = first_memories(probes, first)
 
     def row(time: Any, trained: Trained, args: Any) -> dict[str, Array]:
         del args
         moment = moment_at(jnp.round(time / flow.step_size).astype(jnp.int64), trained)
-        measured: dict[str, Array] = {}
-        for probe, memory in zip(probes, memories, strict=True):
-            measured |= probe.measure(memory, moment)
-        return measured
+        return measured(probes, memories, moment)
 
     rows = diffrax.SubSaveAt(ts=times, fn=row)
     last = diffrax.SubSaveAt(t1=True)

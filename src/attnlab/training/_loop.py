@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from attnlab._errors import AttnlabError
-from attnlab.training._objective import Evaluation, Frame, Trained, WordObjective
 from attnlab.training._optimizers import Descent
-from attnlab.training._probes import AbstractProbe, Moment, Transition
+from attnlab.training._probes import AbstractProbe, Moment, Transition, first_memories, measured, next_memories
+from attnlab.training._problem import AbstractFrame, AbstractObjective, Evaluation, Trained
 
-RUNNING, STOPPED_EARLY, NON_FINITE = 0, 1, 2
+RUNNING, STOPPED_EARLY, NON_FINITE, TOO_WIDE, HALTED = 0, 1, 2, 3, 4
+Order = Int[Array, "examples"] | None
 
 
 @dataclass(frozen=True)
@@ -45,10 +48,15 @@ class Best(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Everything that changes in a run."""
+    """Everything that changes in a run.
+
+    ``evaluation`` is that of the present step, except in a ``fresh`` run, which has yet to be evaluated where it is.
+    """
 
     step: Int[Array, ""]
+    fresh: Bool[Array, ""]
     trained: Trained
+    evaluation: Evaluation
     optimizer: Any
     probes: tuple[Any, ...]
     order: Int[Array, "examples"] | None
@@ -60,21 +68,31 @@ class Run(NamedTuple):
 class Fixed(NamedTuple):
     """What one run keeps: its frame, and the key of its minibatches."""
 
-    frame: Frame
+    frame: AbstractFrame
     key: Key[Array, ""]
 
 
 class Shared(NamedTuple):
     """What all runs share."""
 
-    objective: WordObjective
-    splits: dict[str, WordObjective]
+    objective: AbstractObjective[Any]
+    splits: Mapping[str, AbstractObjective[Any]]
     words: Int[Array, "chosen"]
+
+    def guarding(self, on: bool) -> Shared:
+        """The same with or without the objectives' guards."""
+        return Shared(
+            self.objective.guarding(on), {name: part.guarding(on) for name, part in self.splits.items()}, self.words
+        )
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What decides the compiled program."""
+    """What decides the compiled program.
+
+    The ordinary program has no room for scores that are too wide for its fast formulas: a run that meets them halts
+    as ``TOO_WIDE`` before that step is recorded or left. The ``guarded`` program takes such runs further.
+    """
 
     optimizer: Descent
     probes: tuple[AbstractProbe, ...]
@@ -82,6 +100,7 @@ class Rules:
     stopping: EarlyStopping | None
     rows: int
     width: int
+    guarded: bool = False
 
     @property
     def context(self) -> bool:
@@ -93,73 +112,78 @@ def _running(run: Run) -> Bool[Array, ""]:
     return run.status == RUNNING
 
 
-def _batch_of(rules: Rules, run: Run, shared: Shared) -> Int[Array, "batch"] | None:
-    """The sentences of this step: consecutive pieces of the epoch's random order."""
-    if rules.batch_size is None or run.order is None:
-        return None
-    steps_per_epoch = shared.objective.incidence.sentences // rules.batch_size
-    start = (run.step % steps_per_epoch) * rules.batch_size
-    return jax.lax.dynamic_slice_in_dim(run.order, start, rules.batch_size)
+def _evaluated(
+    rules: Rules, fixed: Fixed, shared: Shared, trained: Trained, step: Int[Array, ""], order: Order
+) -> Evaluation:
+    """Loss and gradient of a step; a minibatch is the step's piece of the epoch's random order."""
+    batch = None
+    if rules.batch_size is not None and order is not None:
+        start = (step % (shared.objective.examples // rules.batch_size)) * rules.batch_size
+        batch = jax.lax.dynamic_slice_in_dim(order, start, rules.batch_size)
+    return shared.objective.evaluate(fixed.frame, trained, batch, context=rules.context)
 
 
-def _reshuffled(rules: Rules, run: Run, fixed: Fixed, shared: Shared) -> Run:
+def _reshuffled(rules: Rules, fixed: Fixed, shared: Shared, step: Int[Array, ""], order: Order) -> Order:
     """A new order at the start of each epoch, from the run's key and the epoch's number alone."""
-    if rules.batch_size is None or run.order is None:
-        return run
-    examples = shared.objective.incidence.sentences
+    if rules.batch_size is None or order is None:
+        return None
+    examples = shared.objective.examples
     steps_per_epoch = examples // rules.batch_size
-    epoch = run.step // steps_per_epoch
 
     def shuffle(_: Array) -> Array:
-        key = jax.random.fold_in(fixed.key, epoch)
+        key = jax.random.fold_in(fixed.key, step // steps_per_epoch)
         return jax.random.permutation(key, jnp.arange(examples, dtype=jnp.int32))
 
-    return run._replace(order=jax.lax.cond(run.step % steps_per_epoch == 0, shuffle, lambda o: o, run.order))
+    return jax.lax.cond(step % steps_per_epoch == 0, shuffle, lambda o: o, order)
 
 
-def _moment(rules: Rules, run: Run, fixed: Fixed, shared: Shared) -> tuple[Run, Moment]:
-    """Evaluate the loss and gradient of the run's present step."""
-    run = _reshuffled(rules, run, fixed, shared)
-    batch = _batch_of(rules, run, shared)
-    evaluation = shared.objective.evaluate(fixed.frame, run.trained, batch, context=rules.context)
-    bad = _running(run) & ~jnp.isfinite(evaluation.loss)
-    run = run._replace(status=jnp.where(bad, NON_FINITE, run.status), ended=jnp.where(bad, run.step, run.ended))
-    return run, _at(run, fixed, shared, evaluation, batch is None)
+def _judged(run: Run) -> Run:
+    """Halt a run whose present evaluation is of no use."""
+    bad = jnp.where(jnp.isfinite(run.evaluation.loss), RUNNING, NON_FINITE)
+    verdict = jnp.where(run.evaluation.wide, TOO_WIDE, bad)
+    halts = _running(run) & (verdict != RUNNING)
+    return run._replace(status=jnp.where(halts, verdict, run.status), ended=jnp.where(halts, run.step, run.ended))
 
 
-def _at(run: Run, fixed: Fixed, shared: Shared, evaluation: Evaluation, full_batch: bool) -> Moment:
+def _moment(rules: Rules, run: Run, fixed: Fixed, shared: Shared) -> Moment:
+    """The run as probes see it."""
     return Moment(
         run.step,
         fixed.frame,
         run.trained,
-        evaluation,
+        run.evaluation,
         shared.objective,
         shared.splits,
         shared.words,
-        full_batch,
+        rules.batch_size is None,
     )
 
 
-def _moved(rules: Rules, run: Run, moment: Moment) -> Run:
-    """Take one step."""
+def _moved(rules: Rules, run: Run, fixed: Fixed, shared: Shared) -> Run:
+    """Take one step with the present gradient (a fresh run stays where it is), and evaluate where it leads."""
     with jax.numpy_dtype_promotion("standard"):  # some of Optax's rules mix their integer counters with floats
         rule = rules.optimizer.transformation()
-        update, state = rule.update(moment.evaluation.gradient, run.optimizer, run.trained)
-    transition = Transition(moment, update, rules.optimizer.step_size)
-    memories = tuple(probe.follow(memory, transition) for probe, memory in zip(rules.probes, run.probes, strict=True))
-    return run._replace(
-        step=run.step + 1, trained=optax.apply_updates(run.trained, update), optimizer=state, probes=memories
+        update, state = rule.update(run.evaluation.gradient, run.optimizer, run.trained)
+    transition = Transition(_moment(rules, run, fixed, shared), update, rules.optimizer.step_size)
+    after = optax.apply_updates(run.trained, update), state, next_memories(rules.probes, run.probes, transition)
+    before = run.trained, run.optimizer, run.probes
+    trained, state, memories = jax.tree.map(lambda old, new: jnp.where(run.fresh, old, new), before, after)
+    step = run.step + (~run.fresh).astype(jnp.int64)
+    order = _reshuffled(rules, fixed, shared, step, run.order)
+    return _judged(
+        run._replace(
+            step=step,
+            fresh=jnp.zeros((), bool),
+            trained=trained,
+            evaluation=_evaluated(rules, fixed, shared, trained, step, order),
+            optimizer=state,
+            probes=memories,
+            order=order,
+        )
     )
 
 
-def _measure(rules: Rules, run: Run, moment: Moment) -> dict[str, Array]:
-    row: dict[str, Array] = {}
-    for probe, memory in zip(rules.probes, run.probes, strict=True):
-        row |= probe.measure(memory, moment)
-    return row
-
-
-def _judged(rules: Rules, run: Run, row: dict[str, Array], recorded: Bool[Array, ""]) -> Run:
+def _compared(rules: Rules, run: Run, row: dict[str, Array], recorded: Bool[Array, ""]) -> Run:
     """Early stopping: remember the best parameters, stop when patience is over."""
     if rules.stopping is None or run.best is None:
         return run
@@ -183,25 +207,29 @@ def _judged(rules: Rules, run: Run, row: dict[str, Array], recorded: Bool[Array,
 
 
 def _start_one(rules: Rules, fixed: Fixed, shared: Shared) -> Run:
-    trained = fixed.frame.initial()
-    examples = shared.objective.incidence.sentences
+    trained, step = fixed.frame.initial(), jnp.zeros((), jnp.int64)
+    order = None if rules.batch_size is None else jnp.arange(shared.objective.examples, dtype=jnp.int32)
+    # Compiled only where a probe's start needs it, and then in a form that holds everywhere.
+    first = _evaluated(
+        rules, fixed, shared.guarding(True), trained, step, _reshuffled(rules, fixed, shared, step, order)
+    )
     run = Run(
-        step=jnp.zeros((), jnp.int64),
+        step=step,
+        fresh=jnp.ones((), bool),
         trained=trained,
+        evaluation=first,
         optimizer=rules.optimizer.transformation().init(trained),
         probes=(),
-        order=None if rules.batch_size is None else jnp.arange(examples, dtype=jnp.int32),
+        order=order,
         best=None,
         status=jnp.asarray(RUNNING, jnp.int64),
         ended=jnp.asarray(-1, jnp.int64),
     )
-    _, moment = _moment(rules, run, fixed, shared)
-    run = run._replace(probes=tuple(probe.initial(moment) for probe in rules.probes))
+    memories = first_memories(rules.probes, _moment(rules, run, fixed, shared))
+    run = run._replace(probes=memories, evaluation=jax.tree.map(jnp.zeros_like, first))
     if rules.stopping is None:
         return run
-    infinite = jnp.asarray(jnp.inf, moment.evaluation.loss.dtype)
-    zero = jnp.zeros((), jnp.int64)
-    return run._replace(best=Best(infinite, zero, zero, trained))
+    return run._replace(best=Best(jnp.asarray(jnp.inf, first.loss.dtype), step, step, trained))
 
 
 def _advance_one(
@@ -213,29 +241,23 @@ def _advance_one(
     places: Int[Array, "slots"],
     count: Int[Array, ""],
 ) -> tuple[Run, dict[str, Array]]:
-    """Go through ``count`` slots: record the row of the present step at ``places[i]``, then train to ``stops[i]``.
+    """Go through ``count`` slots: train to ``stops[i]``, then record the row of that step at ``places[i]``.
 
     A place beyond the last row records nothing: such a slot only gives the caller a chance to look at the clock.
     """
 
-    def step(run: Run) -> Run:
-        run, moment = _moment(rules, run, fixed, shared)
-        return _moved(rules, run, moment)
+    def one_row(run: Run) -> dict[str, Array]:
+        return measured(rules.probes, run.probes, _moment(rules, run, fixed, shared))
 
     def slot(i: Int[Array, ""], state: tuple[Run, dict[str, Array]]) -> tuple[Run, dict[str, Array]]:
         run, rows = state
-        run, moment = _moment(rules, run, fixed, shared)
-        row = _measure(rules, run, moment)
+        run = jax.lax.while_loop(
+            lambda r: _running(r) & (r.fresh | (r.step < stops[i])), lambda r: _moved(rules, r, fixed, shared), run
+        )
+        row = one_row(run)
         rows = {name: rows[name].at[places[i]].set(value) for name, value in row.items()}
-        run = _judged(rules, run, row, places[i] < rules.rows)
-        go = _running(run) & (run.step < stops[i])
-        run = jax.lax.cond(go, lambda r: _moved(rules, r, moment), lambda r: r, run)
-        run = jax.lax.while_loop(lambda r: _running(r) & (r.step < stops[i]), step, run)
+        run = _compared(rules, run, row, places[i] < rules.rows)
         return run, rows
-
-    def one_row(run: Run) -> dict[str, Array]:
-        run, moment = _moment(rules, run, fixed, shared)
-        return _measure(rules, run, moment)
 
     shapes = jax.eval_shape(one_row, run)
     rows = {name: jnp.zeros((rules.rows + 1, *s.shape), s.dtype) for name, s in shapes.items()}
@@ -246,8 +268,19 @@ def _advance_one(
 @functools.partial(jax.jit, static_argnames="rules")
 def start(rules: Rules, fixed: Fixed, shared: Shared) -> Run:
     """Runs at step 0; ``fixed`` has a leading axis of runs when the width is above one."""
-    one = functools.partial(_start_one, rules)
+    one, shared = functools.partial(_start_one, rules), shared.guarding(rules.guarded)
     return one(fixed, shared) if rules.width == 1 else jax.vmap(one, in_axes=(0, None))(fixed, shared)
+
+
+def halted(run: Run) -> Run:
+    """Let no run go on until it is woken."""
+    return run._replace(status=jnp.where(run.status == RUNNING, HALTED, run.status))
+
+
+def woken(run: Run, asleep: Bool[np.ndarray, "*runs"]) -> Run:
+    """Let these runs go on from where they are; each is evaluated there first."""
+    chosen = jnp.asarray(asleep).reshape(run.status.shape)
+    return run._replace(status=jnp.where(chosen, RUNNING, run.status), fresh=run.fresh | chosen)
 
 
 @functools.partial(jax.jit, static_argnames="rules", donate_argnames="run")
@@ -255,7 +288,7 @@ def advance(
     rules: Rules, run: Run, fixed: Fixed, shared: Shared, stops: Array, places: Array, count: Array
 ) -> tuple[Run, dict[str, Array]]:
     """Train through some slots; see ``_advance_one``."""
-    one = functools.partial(_advance_one, rules)
+    one, shared = functools.partial(_advance_one, rules), shared.guarding(rules.guarded)
     if rules.width == 1:
         return one(run, fixed, shared, stops, places, count)
     return jax.vmap(one, in_axes=(0, 0, None, None, None, None))(run, fixed, shared, stops, places, count)

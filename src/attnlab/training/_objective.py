@@ -7,7 +7,8 @@ exact to keep one number per word along the query and one per column of that lay
 from __future__ import annotations
 
 import abc
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -26,17 +27,9 @@ from attnlab.models import (
     too_wide,
 )
 from attnlab.tasks import Corpus
+from attnlab.training._problem import AbstractFrame, AbstractObjective, Evaluation, Trained
 
-Trained = PyTree[Float[Array, "..."]]
 Rows = Int[Array, "rows"] | None
-
-
-class Evaluation(NamedTuple):
-    """Loss and gradient of one step, with ``Σ_n a_n c_n·g_n`` per word where a probe asks for it."""
-
-    loss: Float[Array, ""]
-    gradient: Trained
-    context_term: Float[Array, "words"] | None
 
 
 def _rows(array: Array, rows: Rows) -> Array:
@@ -245,8 +238,8 @@ class SpanValues(AbstractValues):
         return jnp.sum((gradient["along_head"] @ self.metric) * gradient["along_head"])
 
 
-class Frame(eqx.Module):
-    """What does not move in one run, and the way from the trained coordinates to the model."""
+class Frame(AbstractFrame):
+    """What does not move in one run of word attention, and the way from the trained coordinates to the model."""
 
     keyed: AbstractScores
     valued: AbstractValues
@@ -297,11 +290,16 @@ class Frame(eqx.Module):
         return jnp.sqrt(square + self.valued.gradient_square(gradient["values"]))
 
 
-class WordObjective(eqx.Module):
-    """Mean cross-entropy of word attention on a corpus."""
+class WordObjective(AbstractObjective[Frame]):
+    """Mean cross-entropy of word attention on a corpus.
+
+    ``guard`` computes with every sentence's own shift where one shift for all could underflow; without it such scores
+    are only reported (``Evaluation.wide``), and the program is half as large.
+    """
 
     incidence: Incidence
     capacity: int = eqx.field(static=True, default=0)
+    guard: bool = eqx.field(static=True, default=True)
 
     @classmethod
     def of(cls, corpus: Corpus, dtype: jnp.dtype, batch_size: int | None = None) -> WordObjective:
@@ -310,12 +308,29 @@ class WordObjective(eqx.Module):
         capacity = 0 if batch_size is None else int(jnp.sort(sizes)[-batch_size:].sum())
         return cls(Incidence.of(corpus, dtype), capacity)
 
+    @property
+    def examples(self) -> int:
+        """Number of sentences."""
+        return self.incidence.sentences
+
+    def guarding(self, on: bool) -> WordObjective:
+        """The same data with or without the guard."""
+        return WordObjective(self.incidence, self.capacity, on)
+
+    def chosen(self, scores: Float[Array, "words"], fast: Callable[[], Any], safe: Callable[[], Any]) -> Any:
+        """``fast()``, or under the guard ``safe()`` for scores that are too wide for one shift."""
+        return guarded(too_wide(scores), fast, safe) if self.guard else fast()
+
+    def loss(self, frame: Frame, trained: Trained) -> Float[Array, ""]:
+        """Loss on all sentences."""
+        return self.loss_and_logits(frame, trained)[0]
+
     def loss_and_logits(self, frame: Frame, trained: Trained) -> tuple[Float[Array, ""], Float[Array, "sentences c"]]:
         """Loss on all sentences, and logits."""
         scores, table = frame.scores(trained), frame.valued.table(trained["values"])
         head = frame.valued.head(trained["values"])
-        pooled = guarded(
-            too_wide(scores),
+        pooled = self.chosen(
+            scores,
             lambda: self.incidence.pool(jnp.exp(scores - jnp.max(scores)), table)[0],
             lambda: pool_tokens(scores, table, Tokens.of(self.incidence)),
         )
@@ -331,8 +346,8 @@ class WordObjective(eqx.Module):
         if batch is not None:
             raw = _from_tokens(scores, table, head, Tokens.gather(self.incidence, batch, self.capacity), context)
         else:
-            raw = guarded(
-                too_wide(scores),
+            raw = self.chosen(
+                scores,
                 lambda: _from_incidence(scores, table, head, self.incidence, context),
                 lambda: _from_tokens(scores, table, head, Tokens.of(self.incidence), context),
             )
@@ -341,7 +356,7 @@ class WordObjective(eqx.Module):
             "scores": frame.keyed.gradient(trained["scores"], ds),
             "values": frame.valued.gradient(trained["values"], dtable, dhead),
         }
-        return Evaluation(loss, gradient, term)
+        return Evaluation(loss, gradient, term, jnp.zeros((), bool) if self.guard else too_wide(scores))
 
 
 def _cross_entropy(logits: Float[Array, "sentences classes"], labels: Int[Array, "sentences"]) -> Float[Array, ""]:

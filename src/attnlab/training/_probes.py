@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,23 +13,44 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from attnlab._errors import AttnlabError
-from attnlab.models import Tokens, WordAttention, guarded, too_wide
-from attnlab.training._objective import Evaluation, Frame, Trained, WordObjective
+from attnlab.models import Tokens
+from attnlab.training._objective import Frame, WordObjective
+from attnlab.training._problem import AbstractFrame, AbstractObjective, Evaluation, Trained
 
 Dims = dict[str, tuple[str, ...]]
 
 
+class _NoWords(AttnlabError):
+    """A probe looked at words where the model has none."""
+
+
 class Moment(NamedTuple):
-    """A run at one step: parameters, and loss and gradient *of the same step*."""
+    """A run at one step: parameters, and loss and gradient *of the same step*.
+
+    ``coordinates``, ``data`` and ``parts`` are there for every model; ``frame``, ``objective`` and what is said of
+    words only for word attention.
+    """
 
     step: Int[Array, ""]
-    frame: Frame
+    coordinates: AbstractFrame
     trained: Trained
     evaluation: Evaluation
-    objective: WordObjective
-    splits: dict[str, WordObjective]
+    data: AbstractObjective[Any]
+    parts: Mapping[str, AbstractObjective[Any]]
     words: Int[Array, "chosen"]
     full_batch: bool
+
+    @property
+    def frame(self) -> Frame:
+        """The coordinates of word attention."""
+        if not isinstance(self.coordinates, Frame):
+            raise _NoWords("this model has no words")
+        return self.coordinates
+
+    @property
+    def objective(self) -> WordObjective:
+        """The training corpus."""
+        return _of_words(self.data)
 
     def scores(self) -> Float[Array, "chosen"]:
         """Scores of the chosen words."""
@@ -38,17 +60,23 @@ class Moment(NamedTuple):
         """Embeddings of the chosen words."""
         return self.frame.embeddings(self.trained, self.words)
 
-    def model(self) -> WordAttention:
+    def model(self) -> Any:
         """The whole model."""
-        return self.frame.model(self.trained)
+        return self.coordinates.model(self.trained)
 
-    def split(self, name: str | None) -> WordObjective:
+    def split(self, name: str | None) -> AbstractObjective[Any]:
         """The data of a split; the training data for ``None``."""
         if name is None:
-            return self.objective
-        if name not in self.splits:
-            raise AttnlabError(f"no split {name!r}; given were {sorted(self.splits) or 'none'} (train(..., splits=…))")
-        return self.splits[name]
+            return self.data
+        if name not in self.parts:
+            raise AttnlabError(f"no split {name!r}; given were {sorted(self.parts) or 'none'} (train(..., splits=…))")
+        return self.parts[name]
+
+
+def _of_words(data: AbstractObjective[Any]) -> WordObjective:
+    if not isinstance(data, WordObjective):
+        raise _NoWords("this model has no words")
+    return data
 
 
 class Transition(NamedTuple):
@@ -169,7 +197,7 @@ class Attention(InstantProbe):
             tokens = Tokens.of(incidence)
             return jax.ops.segment_sum(tokens.weigh(s), tokens.ids, s.shape[0])
 
-        total = guarded(too_wide(s), fast, safe)
+        total = moment.objective.chosen(s, fast, safe)
         offsets = incidence.by_word.offsets
         present = (offsets[moment.words + 1] - offsets[moment.words]).astype(s.dtype)
         return {"attention": total[moment.words] / present}
@@ -187,11 +215,10 @@ class Loss(InstantProbe):
         return {_named("loss", self.split): ()}
 
     def look(self, moment: Moment) -> dict[str, Array]:
-        """Mean cross-entropy; on the training data of full-batch descent it costs nothing."""
+        """Mean loss (cross-entropy for ``train``); on the training data of full-batch descent it costs nothing."""
         if self.split is None and moment.full_batch:
             return {"loss": moment.evaluation.loss}
-        loss, _ = moment.split(self.split).loss_and_logits(moment.frame, moment.trained)
-        return {_named("loss", self.split): loss}
+        return {_named("loss", self.split): moment.split(self.split).loss(moment.coordinates, moment.trained)}
 
 
 @dataclass(frozen=True)
@@ -207,7 +234,7 @@ class Accuracy(InstantProbe):
 
     def look(self, moment: Moment) -> dict[str, Array]:
         """Share of sentences whose largest logit is their label's."""
-        data = moment.split(self.split)
+        data = _of_words(moment.split(self.split))
         loss, logits = data.loss_and_logits(moment.frame, moment.trained)
         right = jnp.argmax(logits, axis=1).astype(jnp.int32) == data.incidence.labels
         return {_named("accuracy", self.split): jnp.mean(right, dtype=loss.dtype)}
@@ -224,7 +251,7 @@ class GradientNorm(InstantProbe):
 
     def look(self, moment: Moment) -> dict[str, Array]:
         """The norm."""
-        return {"gradient_norm": moment.frame.gradient_norm(moment.evaluation.gradient)}
+        return {"gradient_norm": moment.coordinates.gradient_norm(moment.evaluation.gradient)}
 
 
 @dataclass(frozen=True)
@@ -237,7 +264,7 @@ class Measure(InstantProbe):
     """
 
     name: str
-    function: Callable[[WordAttention], Array]
+    function: Callable[[Any], Array]
     axes: tuple[str, ...] = ()
 
     @property
@@ -255,3 +282,46 @@ class Measure(InstantProbe):
 
 def _named(name: str, split: str | None) -> str:
     return name if split is None else f"{name}_{split}"
+
+
+@contextmanager
+def _asked(probe: AbstractProbe) -> Iterator[None]:
+    try:
+        yield
+    except _NoWords:
+        raise no_words(probe) from None
+
+
+def no_words(probe: AbstractProbe) -> AttnlabError:
+    """The refusal of a probe that needs words."""
+    return AttnlabError(
+        f"the probe {type(probe).__name__} looks at the words of a WordAttention, which this model is not; record "
+        "Loss, GradientNorm or Measure(name, function_of_the_model) instead, or use attnlab.train"
+    )
+
+
+def first_memories(probes: Sequence[AbstractProbe], moment: Moment) -> tuple[Any, ...]:
+    """What the probes remember at the start."""
+    memories = []
+    for probe in probes:
+        with _asked(probe):
+            memories.append(probe.initial(moment))
+    return tuple(memories)
+
+
+def next_memories(probes: Sequence[AbstractProbe], memories: Sequence[Any], transition: Transition) -> tuple[Any, ...]:
+    """What the probes remember after a step."""
+    following = []
+    for probe, memory in zip(probes, memories, strict=True):
+        with _asked(probe):
+            following.append(probe.follow(memory, transition))
+    return tuple(following)
+
+
+def measured(probes: Sequence[AbstractProbe], memories: Sequence[Any], moment: Moment) -> dict[str, Array]:
+    """The row of the present step."""
+    row: dict[str, Array] = {}
+    for probe, memory in zip(probes, memories, strict=True):
+        with _asked(probe):
+            row |= probe.measure(memory, moment)
+    return row

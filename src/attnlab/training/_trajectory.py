@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
-from attnlab.models import WordAttention
+
+ModelT = TypeVar("ModelT", bound=eqx.Module)
 
 
 @dataclass(frozen=True)
-class Trajectory:
+class Trajectory(Generic[ModelT]):
     """Recorded rows of all runs, how each run ended, and the trained models.
 
     - ``data``: one labelled data set with dimensions (seed, step, …). Rows that a run did not reach are nan (never
@@ -25,9 +28,9 @@ class Trajectory:
     """
 
     data: xr.Dataset
-    models: dict[int, WordAttention]
+    models: dict[int, ModelT]
 
-    def model(self, seed: int) -> WordAttention:
+    def model(self, seed: int) -> ModelT:
         """The model that the run of this seed ended with."""
         if seed not in self.models:
             raise AttnlabError(f"no model of seed {seed}; there are models of the seeds {sorted(self.models)}")
@@ -50,7 +53,7 @@ class Recorder:
         self.last_step = np.full(len(self.seeds), -1)
         self.best_step = np.full(len(self.seeds), -1)
         self.per_run: dict[str, np.ndarray] = {}
-        self.models: dict[int, WordAttention] = {}
+        self.models: dict[int, Any] = {}
 
     def write(self, position: int, first: int, rows: dict[str, np.ndarray]) -> None:
         """Store rows ``first, first + 1, …`` of the run at ``position``."""
@@ -75,7 +78,9 @@ class Recorder:
         for values in self.values.values():
             values[position, unreached] = np.nan
 
-    def dataset(self, dims: dict[str, tuple[str, ...]], words: Sequence[str], attrs: dict[str, Any]) -> xr.Dataset:
+    def dataset(
+        self, dims: dict[str, tuple[str, ...]], words: Sequence[str] | None, attrs: dict[str, Any]
+    ) -> xr.Dataset:
         """The labelled data set."""
         variables: dict[str, Any] = {
             name: (("seed", "step", *dims[name]), values) for name, values in self.values.items()
@@ -87,12 +92,16 @@ class Recorder:
         if (self.best_step >= 0).any():
             variables["best_step"] = (("seed",), self.best_step)
         coords: dict[str, Any] = {"seed": self.seeds, "step": self.steps}
-        if any("word" in axes for axes in dims.values()):
+        if words is not None and any("word" in axes for axes in dims.values()):
             coords["word"] = np.asarray(words, dtype=np.str_)
         data = xr.Dataset(variables, coords=coords, attrs=attrs)
         return data.assign_coords(time=("step", self.steps * attrs["step_size"]))
 
 
 def to_host(tree: Any) -> Any:
-    """The same tree with NumPy arrays for leaves."""
-    return jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, tree)
+    """The same tree with NumPy arrays for leaves; random keys stay what they are."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf) if _has_numbers(leaf) else leaf, tree)
+
+
+def _has_numbers(leaf: object) -> bool:
+    return isinstance(leaf, jax.Array) and not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)

@@ -1,0 +1,274 @@
+"""One configuration of one's own: trained, compared with theory, told in phases; or predicted without training."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+import attnlab
+from attnlab._errors import AttnlabError
+from attnlab.runs import Event, load_datasets, run_plan, save_datasets
+from attnlab.studies._measure import measure_relation, predicted_errors
+from attnlab.studies._study import arm_plan, split_arms
+from attnlab.studies._topic import TopicSettings
+
+SCHEMA = 1
+_WORK = "attnlab.studies._topic:train_topic"
+_SURVIVES = 0.01  # largest median error with which the relation is said to hold
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """What a configuration did, and what theory says of it, as it lies in a folder.
+
+    ``data["dynamics"]`` has dimensions (seed, step, word); ``data["prediction"]`` is the reduced model's flow from the
+    same starts, (seed, time, word), where there is one; ``about`` holds settings, versions and the answers in words.
+    """
+
+    folder: Path
+    data: dict[str, xr.Dataset]
+    about: dict[str, Any] = field(default_factory=dict)
+    interrupted: bool = False
+    ok: bool = True
+
+
+def explore(
+    settings: TopicSettings,
+    folder: str | Path,
+    *,
+    seeds: int = 4,
+    until: float = 1e12,
+    processes: int | None = None,
+    progress: bool | None = None,
+    on_event: Callable[[Event], None] | None = None,
+    command: str = "",
+) -> Exploration:
+    """Train a configuration from several seeds and compare it with theory; writes ``dynamics.json`` and the data.
+
+    Where the reduced model applies, its flow is followed to the time ``until``. Interrupted and called again, it goes
+    on where it was.
+    """
+    if seeds < 1:
+        raise AttnlabError(f"seeds={seeds}: expected at least 1")
+    settings.config()  # a mistake in the settings is told before any run starts
+    out = Path(folder)
+    absent = _absent(settings)
+    chosen = replace(settings, record="relation", predict="prediction" not in absent, ending=True)
+    given = {f.name: getattr(chosen, f.name) for f in fields(chosen) if f.name not in ("arm", "seed")}
+    changed = {k: v for k, v in given.items() if v != getattr(TopicSettings(), k)}
+    begun = time.monotonic()
+    plan = arm_plan(_WORK, "dynamics", {"run": changed}, seeds)
+    name = hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:8]
+    results = run_plan(plan, out / "runs" / name, processes=processes, progress=progress, on_event=on_event)
+    if results.interrupted:
+        return Exploration(out, {}, interrupted=True)
+    data = _measure(split_arms(results.dataset())["run"], chosen)
+    cards = _cards(data["dynamics"], absent)
+    if "prediction" not in absent:
+        data["prediction"] = predict(settings, seeds=seeds, until=until)
+        cards.append(_far_card(data["prediction"]))
+    about = _about(settings, cards, absent, results.finished, time.monotonic() - begun, command)
+    return _stored(out, data, about, ok=results.ok)
+
+
+def foretell(
+    settings: TopicSettings, folder: str | Path, *, seeds: int = 4, until: float = 1e12, command: str = ""
+) -> Exploration:
+    """Only predict: ``explore`` without data and without training."""
+    begun = time.monotonic()
+    found = predict(settings, seeds=seeds, until=until)
+    absent = {"dynamics": "nothing was trained: this is the reduced model's prediction alone"}
+    about = _about(settings, [_far_card(found)], absent, seeds, time.monotonic() - begun, command)
+    return _stored(Path(folder), {"prediction": found}, about, ok=True)
+
+
+def predict(
+    settings: TopicSettings, *, seeds: int = 4, until: float = 1e12, rows: int = 157, root_seed: int = 0
+) -> xr.Dataset:
+    """What the reduced model says of a configuration, without data and without training (THEORY A5).
+
+    Starts are drawn as training of the same seeds would draw them; word frequencies are the population's. Returns
+    score, norm, attention, margin (seed, time, word) and loss (seed, time) at times evenly spaced in the logarithm, and
+    each word's ``onset`` (nan if never). A head with kinks is followed by its descent map, to ``until`` = steps·step.
+
+    >>> from attnlab.studies import TopicSettings
+    >>> found = predict(TopicSettings(noise_words=10, query_length=1.0), seeds=2, until=1e6)
+    >>> dict(found.score.sizes), bool((found.attention[:, -1] > 0.7).all())
+    ({'seed': 2, 'time': 157, 'word': 8}, True)
+    """
+    from attnlab.dynamics import onset_time
+
+    reason = _absent(settings).get("prediction")
+    if reason:
+        raise AttnlabError(f"no prediction: {reason}")
+    runs = [predict_one(replace(settings, seed=k), until, rows, root_seed) for k in range(seeds)]
+    found = xr.concat(runs, dim=xr.DataArray(np.arange(seeds), dims="seed", name="seed"))
+    assert isinstance(found, xr.Dataset)
+    return found.assign(onset=onset_time(found.score))
+
+
+def predict_one(s: TopicSettings, until: float, rows: int, root_seed: int) -> xr.Dataset:
+    """The reduced model of one seed; data set (time, word)."""
+    import jax
+
+    from attnlab.dynamics import ReducedModel, reduced_descent, reduced_flow
+    from attnlab.training import Logarithmic
+
+    config, task = s.config(), s.task()
+    drawn = {f.name: getattr(config, f.name) for f in fields(config) if f.name not in ("words", "classes")}
+    key, _ = jax.random.split(jax.random.fold_in(jax.random.key(root_seed), s.seed))  # as `train` draws the model
+    model = ReducedModel.for_task(task, key=key, others=s.others, **drawn)
+    if s.head == "two_layer":
+        steps = min(s.steps, int(until / s.step_size))
+        run = reduced_descent(model, steps, step_size=s.step_size, when=Logarithmic(rows))
+        return run.swap_dims(step="time").drop_vars("step")
+    run = reduced_flow(model, np.geomspace(s.step_size, until, rows))
+    if not bool(run.success):
+        raise AttnlabError(f"the integrator gave up after {int(run.gradient_evaluations)} gradient evaluations")
+    return run.drop_vars("success")
+
+
+def read_exploration(folder: str | Path) -> Exploration:
+    """What ``explore`` wrote. Nothing is computed."""
+    out = Path(folder)
+    path = out / "dynamics.json"
+    if not path.is_file():
+        raise AttnlabError(f"{out} has no dynamics.json; run `attnlab dynamics --out {out}` first")
+    try:
+        record = json.loads(path.read_text("utf-8"))
+        schema, about, files = record["schema"], record["about"], record["data"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise AttnlabError(f"{path} is not a record of attnlab ({error!r}); run `attnlab dynamics` again") from None
+    if schema != SCHEMA:
+        raise AttnlabError(f"{path} has schema {schema}, this version reads {SCHEMA}; run `attnlab dynamics` again")
+    return Exploration(out, load_datasets(out, files), about)
+
+
+def _stored(out: Path, data: dict[str, xr.Dataset], about: dict[str, Any], ok: bool) -> Exploration:
+    files = save_datasets(out, data)
+    record = {"schema": SCHEMA, "about": about, "data": files}
+    temporary = out / "dynamics.json.part"
+    temporary.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    temporary.replace(out / "dynamics.json")
+    return Exploration(out, data, about, ok=ok)
+
+
+def _absent(s: TopicSettings) -> dict[str, str]:
+    """Why the reduced model, or the relation, has nothing to say of a configuration."""
+    parts = s.config().trained_parts
+    absent: dict[str, str] = {}
+    if "query" in parts:
+        absent["prediction"] = "the query is trained, and the reduced model needs |q| to stay"
+    elif s.optimizer != "descent" or s.momentum or s.weight_decay or s.batch_size is not None:
+        absent["prediction"] = "the reduced model follows plain full-batch gradient descent, not another optimiser"
+    elif s.label_noise:
+        absent["prediction"] = "labels are drawn anew, and the reduced model knows of no label noise"
+    elif s.reach is not None:
+        absent["prediction"] = "inputs are contextual, and the reduced model knows single words only"
+    if not {"keys", "embeddings"} <= set(parts):
+        absent["relation"] = "the relation ties a trained score to a trained embedding, and one of them is frozen"
+    elif "query" in parts:
+        absent["relation"] = "the query is trained, and the relation needs |q| to stay"
+    return absent
+
+
+def _measure(run: xr.Dataset, s: TopicSettings) -> dict[str, xr.Dataset]:
+    from attnlab.dynamics import phases, separation
+
+    found = measure_relation(run, s.others)
+    kept = ("norm", "attention", "separation_score", "separation_norm", "predicted_score", "predicted_norm",
+            "predicted_attention", "predicted_loss", "alignment")  # fmt: skip
+    found = found.assign({name: run[name] for name in kept if name in run})
+    if "predicted_score" in run:
+        found = found.merge(predicted_errors(run))
+    found = found.merge(phases(run), compat="override")
+    data = {"dynamics": found}
+    if "final_score" in run:
+        ends = run[["final_score", "final_norm"]]
+        chosen = np.arange(ends.sizes["any_word"]) < run.sizes["word"]
+        for name in ("score", "norm"):
+            ends[f"final_separation_{name}"] = separation(ends[f"final_{name}"], chosen, dim="any_word")
+        data["endings"] = ends.assign_coords(topical=("any_word", chosen))
+    return data
+
+
+def _about(
+    s: TopicSettings, cards: list[dict[str, Any]], absent: dict[str, str], seeds: int, seconds: float, command: str
+) -> dict[str, Any]:
+    import jax
+
+    shown = {k: v for k, v in asdict(s).items() if k not in ("arm", "seed", "record", "predict", "ending")}
+    return {
+        "attnlab": attnlab.__version__, "python": platform.python_version(), "jax": jax.__version__, "seeds": seeds,
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores", "date": time.strftime("%Y-%m-%d"),
+        "seconds": round(seconds, 1), "command": command, "settings": shown, "absent": absent, "cards": cards,
+        "summary": [card["text"] for card in cards],
+    }  # fmt: skip
+
+
+def _far_card(found: xr.Dataset) -> dict[str, Any]:
+    last, end = found.isel(time=-1), f"{float(found.time[-1]):.3g}"
+    onset, attention = float(found.onset.median()), float(last.attention.median())
+    text = (
+        f"Without training, the reduced model has the median topic word set off at time {onset:.3g}, and pay it an "
+        f"attention of {attention:.2f} at time {end}."
+    )
+    return _card("prediction", text, f"{float(last.loss.median()):.2g}", f"median loss at time {end}")
+
+
+def _cards(run: xr.Dataset, absent: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The answers in words, from the numbers."""
+    return [_found_card(run), _relation_card(run, absent), _prediction_card(run, absent), _phases_card(run)]
+
+
+def _found_card(run: xr.Dataset) -> dict[str, Any]:
+    end = run.isel(step=-1)
+    worst, right = float(end.separation_score.min()), float(end.accuracy_test.mean())
+    told = {0.999: "tells every topic word from all other words", 0.9: "tells most topic words from other words"}
+    found = next((text for least, text in told.items() if worst >= least), "does not tell topic words from others")
+    text = f"After {int(run.step[-1])} steps the score {found}; test accuracy is {right:.3f}."
+    return _card("what attention found", text, f"{float(end.attention.mean()):.2f}", "mean attention on a topic word")
+
+
+def _relation_card(run: xr.Dataset, absent: Mapping[str, str]) -> dict[str, Any]:
+    label = "score–norm relation"
+    if "relation" in absent:
+        return _card(label, f"Not asked: {absent['relation']}.")
+    if not bool(run.sen_error.notnull().any()):
+        return _card(label, "Not asked: no score has risen above 0.05.")
+    error, worst = float(run.sen_error.median()), float(run.sen_error.max())
+    text = f"The norm predicted from the score alone is off by {100 * error:.2f} % (median over training)."
+    verdict = "holds" if error <= _SURVIVES else "fails"
+    return _card(label, text, f"{100 * worst:.2f} %", "worst word and step", verdict)
+
+
+def _prediction_card(run: xr.Dataset, absent: Mapping[str, str]) -> dict[str, Any]:
+    label = "reduced model"
+    if "prediction" in absent:
+        return _card(label, f"No prediction: {absent['prediction']}.")
+    if not bool(np.isfinite(run.onset_error).any()):
+        return _card(label, "Neither theory nor training has a word set off within these steps.")
+    late, final = (100 * float(run[n].where(np.isfinite(run[n])).median()) for n in ("onset_error", "final_error"))
+    text = f"Predicted before training: onset off by {late:.1f} %, final score by {final:.1f} % (medians)."
+    return _card(label, text, f"{float(run.onset.median()):.0f} steps", "median onset")
+
+
+def _phases_card(run: xr.Dataset) -> dict[str, Any]:
+    dips, off = (int(run[name].notnull().sum()) for name in ("suppressed_until", "onset"))
+    first = f"{dips} of {run.onset.size} words are first suppressed" if dips else "No word is first suppressed"
+    rest = f"{off} set off, the median one at step {float(run.onset.median()):.0f}" if off else "none has set off yet"
+    return _card("phases", f"{first}; {rest}.")
+
+
+def _card(label: str, text: str, headline: str = "", measure: str = "", verdict: str | None = None) -> dict[str, Any]:
+    return {"label": label, "text": text, "headline": headline, "measure": measure, "verdict": verdict}

@@ -1,0 +1,78 @@
+"""Measurements that several studies share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+_OTHERS = 20  # words beside a topic word in a sentence of the reference task
+
+
+def axis(name: str, labels) -> xr.DataArray:
+    """A new dimension with these labels, for ``xr.concat``."""
+    return xr.DataArray(np.asarray(list(labels)), dims=name, name=name)
+
+
+def measure_relation(data: xr.Dataset, others: Any = _OTHERS) -> xr.Dataset:
+    """Everything that the relation's claims judge, its prediction for the figures, and the control's wrong |q|."""
+    from attnlab.dynamics import identity_error, score_sum_error, sen_error, sen_norm
+
+    start = data.norm.sel(step=0, drop=True)
+    measured = {
+        "score": data.score,
+        "query_norm": data.query_norm,
+        "loss": data.loss,
+        "accuracy_test": data.accuracy_test,
+        "scaled_norm": data.query_norm * data.norm,
+        "predicted_scaled_norm": sen_norm(data.score, others=others, query_norm=data.query_norm, initial_norm=start),
+        "sen_error": sen_error(data, others),
+        "sen_error_corrected": sen_error(data, others, form="corrected"),
+        "sen_error_wrong_query": sen_error(data.assign(query_norm=1.2 * data.query_norm), others),
+    }
+    if "i2" in data:
+        measured["identity_error"] = identity_error(data)
+    if "score_sum" in data:
+        measured["score_sum_error"] = score_sum_error(data)
+    if "others_mass" in data:
+        measured["sen_error_refined"] = sen_error(data, others, form="refined")
+    return xr.Dataset(measured)
+
+
+def log_agreement(data: xr.Dataset, rows: int = 60) -> xr.DataArray:
+    """Rank agreement of score and norm over recorded steps about evenly spaced in the logarithm.
+
+    Training happens in log time: evenly spaced steps would be nearly all from the end, where both only rise.
+    """
+    from attnlab.dynamics import rank_agreement
+
+    steps = data.step.values
+    wanted = np.geomspace(max(steps[1], 1), steps[-1], rows)
+    places = np.unique([0, *(int(np.argmin(abs(steps - w))) for w in wanted)])
+    return rank_agreement(data.score.isel(step=places), data.norm.isel(step=places))
+
+
+def predicted_errors(data: xr.Dataset, *, least_score: float = 0.05, settled: float = 0.1) -> xr.Dataset:
+    """Relative errors of the reduced model: along training, at its end, and of the onset; each with m halved too.
+
+    The onset is the step at which a score reaches half of its own last value. A run whose loss is still above
+    ``settled`` at the last step is in the midst of its onset and has no final score yet: ``final_error`` is nan there.
+    """
+    from attnlab.dynamics import onset_time
+
+    steps = data.step.values
+    onset = onset_time(data.score, time=steps)
+    done = data.loss.isel(step=-1, drop=True) <= settled
+    found = {"onset": onset, "settled": done}
+    for name, prefix in (("predicted", ""), ("halved", "halved_")):
+        theory = data[f"{name}_score"]
+        error = abs(theory - data.score) / data.score.where(data.score > least_score)
+        early = onset_time(theory, time=steps)
+        missed = onset.isnull() != early.isnull()  # only one of the two ever sets off: as wrong as can be
+        found[f"{prefix}score_error"] = error
+        found[f"{prefix}final_error"] = error.isel(step=-1, drop=True).where(done)
+        found[f"{prefix}onset_error"] = (abs(early - onset) / onset).where(~missed, np.inf)
+        if name == "predicted":
+            found["predicted_onset"] = early
+    return xr.Dataset(found)
