@@ -4,50 +4,18 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 import xarray as xr
+from made_up import laws, lu2021
 
-from attnlab.report import claims_page, write_report
+from attnlab.report import claims_page, render, write_report
 from attnlab.report._claims import RECIPES
 
-SEEDS, STEPS = 8, 30
+SEEDS = 8
 
 
 def made_up() -> dict[str, xr.Dataset]:
-    """Small positive numbers under the names and dimensions that the studies measure."""
-    rng = np.random.default_rng(0)
-    labels = {
-        "head": ["fixed", "linear", "two_layer"], "rule": ["gradient descent", "momentum 0.9", "Adam"],
-        "seed": list(range(SEEDS)), "step": list(range(0, 10 * STEPS, 10)), "step_size": [0.1, 0.05, 0.025],
-        "word": ["topic0.word0", "<b>word</b>"],
-    }  # fmt: skip
-
-    def data(**variables: str) -> xr.Dataset:
-        arrays = {
-            name: (axes.split(), 10 ** rng.uniform(-3, 0, [len(labels[a]) for a in axes.split()]))
-            for name, axes in variables.items()
-        }
-        used = {axis for axes in variables.values() for axis in axes.split()}
-        return xr.Dataset(arrays, coords={axis: labels[axis] for axis in sorted(used)})
-
-    words = {"score", "scaled_norm", "predicted_norm", "sen_error", "identity_error"}
-    return {
-        "reference": data(
-            score_sum_error="head seed step", balance_error="head seed", **dict.fromkeys(words, "head seed step word")
-        ),
-        "float32": data(score_sum_error="seed step"),
-        "Adam": data(score_sum_error="seed step"),
-        "optimizers": data(
-            score_sum_error="rule seed step", loss="rule seed step", balance_error="rule seed",
-            **dict.fromkeys(words, "rule seed step word"),
-        ),
-        "step sizes": data(balance_error="head step_size seed"),
-        "trained query": data(
-            query_balance_error="step_size seed", query_turn="step_size seed", key_sum="step_size seed",
-            query_turn_adam="seed", key_sum_adam="seed",
-        ),
-    }  # fmt: skip
+    return laws(SEEDS) | lu2021(SEEDS)
 
 
 def entry(name: str, **more) -> dict:
@@ -78,6 +46,30 @@ def test_every_claim_has_figures_and_an_own_claim_gets_its_criteria():
 def test_a_record_without_the_figures_data_still_makes_a_page():
     page = claims_page([entry("laws.identity")], {}, ABOUT)
     assert [f.id for f in page.sections[0].figures] == ["laws.identity.criteria"]
+
+
+def test_runs_in_which_nothing_happens_still_have_figures():
+    data = lu2021(2, 20)
+    for name in ("reference", "std 0.1", "beyond"):
+        data[name] = data[name].assign(sen_error=data[name].sen_error.where(False))
+    for name in ("std 0.3", "std 1.0"):
+        data[name] = data[name].assign(dip=data[name].dip & False, dip_step=data[name].dip_step.where(False))
+    reference = data["reference"]
+    nothing = {n: reference[n].where(False) for n in ("onset", "predicted_onset", "score_error")}
+    data["reference"] = reference.assign(nothing)
+    for name in (n for n in RECIPES if n.startswith("lu2021")):
+        assert RECIPES[name](data), name
+
+
+def test_a_page_at_full_size_stays_below_twelve_megabytes():
+    data = laws(16, 100, 8) | lu2021(16, 200, 8)
+    page = claims_page([entry(name) for name in RECIPES], data, ABOUT)
+    assert len(render(page).encode()) < 11e6
+
+
+def test_only_what_is_judged_is_counted():
+    entries = [entry("a"), entry("b", verdict="fails"), entry("c", verdict="reported"), entry("d", verdict="not run")]
+    assert claims_page(entries, {}, ABOUT).summary.startswith("1 of 2 claims hold in 8 seeds")
 
 
 def test_figures_are_written_beside_the_page(tmp_path):

@@ -39,7 +39,7 @@ def test_long_series_are_thinned_with_their_ends_and_a_note(log):
 def test_many_runs_keep_the_figure_small():
     figure = band_figure(np.arange(1000), np.ones((500, 1000)), id="f", title="t")
     single = figure.plotly["data"][1]
-    assert single["name"] == "single runs (48 of 500)"
+    assert single["name"] == "48 of 500 runs"
     assert len(single["x"]) <= 10_000
 
 

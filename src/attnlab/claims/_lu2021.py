@@ -209,8 +209,8 @@ def _reduced(head: str, name: str, criteria: Callable[[str, str], tuple[Criterio
         id=f"lu2021.reduced_{ {'fixed': 'fc', 'linear': 'tc', 'two_layer': 'tl'}[head] }",
         title=f"The reduced model predicts training, {name} head",
         statement=(
-            "One sentence per topic word, the word and m null words, predicts from the start alone what training on "
-            "the whole data set will do."
+            f"Under the {name} head, one sentence per topic word, the word and m null words, predicts from the start "
+            "alone what training on the whole data set will do."
         ),
         source=f"{_PAPER}, section 4: the reduced dynamics",
         studies=(REFERENCE,),

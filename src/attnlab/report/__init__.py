@@ -9,12 +9,19 @@ True
 """
 
 from attnlab.report._bands import band_figure, theory_figure
+from attnlab.report._chosen import chosen
 from attnlab.report._claims import claims_page, write_report
 from attnlab.report._dots import DotRow, dots_figure
+from attnlab.report._dynamics import dynamics_page, write_dynamics
 from attnlab.report._heat import heat_table
+from attnlab.report._histogram import histogram_figure
+from attnlab.report._overlay import overlay_figure
 from attnlab.report._page import Card, Control, Criterion, Figure, Grid, Page, Section
+from attnlab.report._paths import paths_figure
+from attnlab.report._phases import phase_figure, phase_table
 from attnlab.report._relation import relation_figure
-from attnlab.report._render import render, write_page
+from attnlab.report._render import render, write_folder, write_page
+from attnlab.report._scatter import scatter_figure
 from attnlab.report._text import number, plain
 
 __all__ = [
@@ -33,12 +40,23 @@ __all__ = [
     "dots_figure",
     "DotRow",
     "heat_table",
+    "scatter_figure",
+    "paths_figure",
+    "histogram_figure",
+    "overlay_figure",
+    "phase_figure",
+    "phase_table",
+    "chosen",
     # from page to file
     "render",
     "write_page",
+    "write_folder",
     # the page of a reproduction
     "claims_page",
     "write_report",
+    # the page of one configuration
+    "dynamics_page",
+    "write_dynamics",
     # text
     "number",
     "plain",

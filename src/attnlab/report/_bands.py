@@ -10,12 +10,14 @@ import numpy as np
 
 from attnlab._errors import AttnlabError
 from attnlab.report._page import Figure
-from attnlab.report._palette import BLUE, DASHES, GREEN, SERIES, VERMILLION, faded
+from attnlab.report._palette import BLUE, DASHES, GREEN, MUTED, SERIES, VERMILLION, faded
 from attnlab.report._prepare import (
+    MAX_RUNS,
     axis,
     axis_values,
     hidden_note,
     layout,
+    of_choice,
     quantiles,
     reference_lines,
     seeds_first,
@@ -45,6 +47,7 @@ class _Series:
     legend: bool = True
     unit: str = ""
     band: bool = True
+    singles: int = MAX_RUNS
 
     def traces(self, runs_legend: bool) -> list[dict[str, Any]]:
         """Band below, single runs (hidden until asked for), median above."""
@@ -52,7 +55,8 @@ class _Series:
             return [self._line(self.runs[0], f"seed {plain(self.seeds[0])}")]
         low, median, high = quantiles(self.runs, _LEVELS)
         band = [self._band(low, high)] if self.band else []
-        return [*band, self._single(runs_legend), self._line(median, "median")]
+        single = [self._single(runs_legend)] if self.singles else []
+        return [*band, *single, self._line(median, "median")]
 
     def columns(self) -> dict[str, list[Any]]:
         """The same numbers as columns."""
@@ -60,7 +64,7 @@ class _Series:
         if len(self.runs) > 1:
             for word, values in zip(("10 %", "median", "90 %"), quantiles(self.runs, _LEVELS), strict=True):
                 columns[f"{self.name}: {word}"] = short(values)
-        kept = some_runs(len(self.runs))
+        kept = some_runs(len(self.runs), max(self.singles, len(self.runs) == 1))
         return columns | {f"{self.name}: seed {self.seeds[k]}": short(self.runs[k]) for k in kept}
 
     def _common(self) -> dict[str, Any]:
@@ -81,8 +85,8 @@ class _Series:
 
     def _single(self, legend: bool) -> dict[str, Any]:
         """All runs in one trace with gaps between them, so that a legend entry shows or hides them together."""
-        kept = some_runs(len(self.runs))
-        name = "single runs" if len(kept) == len(self.runs) else f"single runs ({len(kept)} of {len(self.runs)})"
+        kept = some_runs(len(self.runs), self.singles)
+        name = "single runs" if len(kept) == len(self.runs) else f"{len(kept)} of {len(self.runs)} runs"
         x, y, seeds = [], [], []
         for k in kept:
             x += [*short(self.x), None]
@@ -109,10 +113,13 @@ def band_figure(
     log_y: bool = False,
     lines: Mapping[str, float] | None = None,
     marks: Mapping[str, float] | None = None,
+    guides: Mapping[str, tuple[Any, Any]] | None = None,
+    singles: int = MAX_RUNS,
 ) -> Figure:
     """Median and 10–90 % band over seeds of one or several series; single runs when the legend is asked for them.
 
-    ``runs``: (seed × x), or name → (seed × x). ``lines``: label → y, ``marks``: label → x, drawn as thin lines.
+    ``runs``: (seed × x), or name → (seed × x). ``lines``: label → y, ``marks``: label → x, drawn as thin lines;
+    ``guides``: label → (x, y), a curve to compare with. ``singles``: how many runs can be shown one by one.
 
     >>> figure = band_figure([1, 2, 4], np.ones((8, 3)), id="loss", title="Loss", log_x=True)
     >>> [trace["name"] for trace in figure.plotly["data"]]
@@ -125,16 +132,18 @@ def band_figure(
         )
     arrays = {name: seeds_first(values, f"series {name!r}") for name, values in named.items()}
     x = axis_values(x, next(iter(arrays.values()))[0].shape[1], "the first series")
-    kept = thinned(x, sum(min(len(array), 48) for array, _ in arrays.values()), log_x)
+    kept = thinned(x, sum(min(len(array), singles) for array, _ in arrays.values()), log_x)
     traces, table = [], {x_label: short(x[kept])}
     for k, (name, (array, seeds)) in enumerate(arrays.items()):
         axis_values(x, array.shape[1], f"series {name!r}")
-        series = _Series(name, x[kept], array[:, kept], seeds, x_label, SERIES[k % 7], DASHES[k % 7])
+        look = {"color": SERIES[k % 7], "dash": DASHES[k % 7], "singles": singles}
+        series = _Series(name, x[kept], array[:, kept], seeds, x_label, **look)
         traces += series.traces(runs_legend=k == 0)
         table |= series.columns()
+    traces += [_guide(name, *curve) for name, curve in (guides or {}).items()]
     drawn = [array for array, _ in arrays.values()]
     style = layout(400, xaxis=axis(x_label, log_x, [x]), yaxis=axis(y_label, log_y, drawn))
-    style["shapes"] = reference_lines(lines or {}) + reference_lines(marks or {}, vertical=True)
+    style["shapes"] = reference_lines(lines or {}, drawn=drawn) + reference_lines(marks or {}, vertical=True)
     note = [thinning_note(len(kept), len(x)), hidden_note(drawn, log_y)]
     alt = alt or f"{title}. Median and 10 to 90 percent band over seeds of {', '.join(arrays)} against {x_label}."
     caption = caption or "Line: median over seeds. Band: 10–90 % of seeds."
@@ -155,6 +164,7 @@ def theory_figure(
     log_x: bool = False,
     log_y: bool = False,
     choice_label: str = "Word",
+    singles: int = MAX_RUNS,
 ) -> Figure:
     """Theory over measurement on the same axes, and below the residual ``100 (measured − predicted) / |predicted|``.
 
@@ -170,14 +180,14 @@ def theory_figure(
     arrays = {choice: (seeds_first(m, "measured"), seeds_first(p, "predicted")) for choice, (m, p) in pairs.items()}
     (first, _), _ = next(iter(arrays.values()))
     x = axis_values(x, first.shape[1], "measured")
-    kept = thinned(x, len(arrays) * min(len(first), 48), log_x)
+    kept = thinned(x, len(arrays) * min(len(first), singles), log_x)
     traces, table = [], {x_label: short(x[kept])}
     for k, (choice, ((m, seeds), (p, _))) in enumerate(arrays.items()):
         if m.shape != (len(m), len(x)) or p.shape not in {(1, len(x)), m.shape}:
             raise AttnlabError(f"measured is {m.shape} and predicted {p.shape}; expected both (seed × {len(x)})")
-        panel = _panel(f"{choice}: " if chosen else "", x[kept], m[:, kept], p[:, kept], seeds, x_label)
+        panel = _panel(f"{choice}: " if chosen else "", x[kept], m[:, kept], p[:, kept], seeds, x_label, singles)
         shown = [trace for number, series in enumerate(panel) for trace in series.traces(runs_legend=number == 0)]
-        traces += [_of_choice(trace, k) if chosen else trace for trace in shown]
+        traces += [of_choice(trace, k) if chosen else trace for trace in shown]
         for series in panel:
             table |= series.columns()
     drawn = [m for (m, _), _ in arrays.values()]
@@ -212,8 +222,14 @@ def _pairs(measured: Mapping[str, Any], predicted: Any) -> dict[str, tuple[Any, 
     return {choice: (measured[choice], predicted[choice]) for choice in measured}
 
 
+def _guide(name: str, x: Any, y: Any) -> dict[str, Any]:
+    line = {"color": MUTED, "width": 1.6, "dash": "dot"}
+    data = {"name": plain(name), "x": short(x), "y": short(y), "line": line, "hoverinfo": "skip"}
+    return {"type": "scatter", "mode": "lines"} | data
+
+
 def _panel(
-    prefix: str, x: np.ndarray, measured: np.ndarray, predicted: np.ndarray, seeds: list[Any], x_label: str
+    prefix: str, x: np.ndarray, measured: np.ndarray, predicted: np.ndarray, seeds: list[Any], x_label: str, most: int
 ) -> list[_Series]:
     """Measured, predicted and residual, in the order in which they are drawn."""
     size = np.where(predicted == 0, np.nan, np.abs(predicted))
@@ -221,13 +237,7 @@ def _panel(
     own = seeds if len(predicted) == len(seeds) else ["all"]
     residual_name = f"{prefix}residual in %"
     return [
-        _Series(f"{prefix}measured", x, measured, seeds, x_label, BLUE),
-        _Series(f"{prefix}theory", x, predicted, own, x_label, VERMILLION, "dash", band=False),
-        _Series(residual_name, x, residual, seeds, x_label, GREEN, y_axis="y2", legend=False, unit=" %"),
+        _Series(f"{prefix}measured", x, measured, seeds, x_label, BLUE, singles=most),
+        _Series(f"{prefix}theory", x, predicted, own, x_label, VERMILLION, "dash", band=False, singles=most),
+        _Series(residual_name, x, residual, seeds, x_label, GREEN, y_axis="y2", legend=False, unit=" %", singles=most),
     ]
-
-
-def _of_choice(trace: dict[str, Any], choice: int) -> dict[str, Any]:
-    """The trace as one of a choice: the first choice is shown until another is made."""
-    shown = trace.get("visible", True)
-    return trace | {"visible": shown if choice == 0 else False, "meta": {"choice": choice, "visible": shown}}

@@ -64,7 +64,11 @@ def dots_figure(
         raise AttnlabError(f"figure {id!r} has no rows to draw; expected at least one (label, values)")
     low, high = _edges(rows)
     points, table = _points(rows, low)
-    style = layout(92 + 56 * len(rows), top=36, xaxis=axis(x_label, log=True, range=[np.log10(low), np.log10(high)]))
+    style = layout(
+        92 + 56 * len(rows),
+        top=36,
+        xaxis=axis(x_label, True, [np.array([low, high])], range=[np.log10(low), np.log10(high)]),
+    )
     style["yaxis"] = {"range": [len(rows) - 0.4, -0.6], "visible": False, "fixedrange": True}
     style["margin"]["l"] = 18
     style["shapes"] = [shape for k, row in enumerate(rows) for shape in _threshold(k, row, low, high)]

@@ -9,7 +9,7 @@ from typing import Any
 
 from attnlab._errors import AttnlabError
 
-VERDICTS = ("holds", "fails", "inconclusive", "not run")
+VERDICTS = ("holds", "fails", "inconclusive", "reported", "not run")
 _DECIDED = ("holds", "fails")
 _SIGNS = {"<=": "≤", ">=": "≥", "<": "<", ">": ">"}
 _NEEDED = ("id", "statement", "verdict")
@@ -97,7 +97,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Section:
-    """One part of the page; with a verdict it is a claim's, without it is general."""
+    """One part of the page; with a verdict it is a claim's, without it is general. ``facts`` stand at its end."""
 
     id: str
     title: str
@@ -116,6 +116,7 @@ class Section:
     reason: str = ""
     seeds: int | None = None
     runs: dict[str, int] = field(default_factory=dict)
+    facts: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self):
         check_id(self.id, "section")

@@ -8,7 +8,8 @@ from attnlab.report._page import VERDICTS, Card, Control, Criterion, Figure, Gri
 from attnlab.report._text import embed, escape, interval, linked, number
 
 _MARKS = {"good": ("yes", "kept"), "bad": ("no", "broken"), "mixed": ("tilde", "in part")}
-_PLURAL = {"holds": "hold", "fails": "fail", "inconclusive": "inconclusive", "not run": "not run"}
+_PLURAL = {"holds": "hold", "fails": "fail", "inconclusive": "inconclusive", "reported": "reported",
+           "not run": "not run"}  # fmt: skip
 
 
 def icon(name: str) -> str:
@@ -50,6 +51,8 @@ def expectation(section: Section) -> str:
     """How the verdict compares with what was expected, in words."""
     if section.verdict is None or section.expected is None:
         return ""
+    if section.verdict == "reported":
+        return section.reason
     if section.contradicts:
         return f"expected: {section.expected}"
     return "as expected" if section.verdict == section.expected else f"expected: {section.expected}"
@@ -282,5 +285,6 @@ def _facts(entry: Section) -> str:
     facts += [("Seeds", escape(entry.seeds))] if entry.seeds is not None else []
     runs = ", ".join(f"{count} {name}" for name, count in entry.runs.items())
     facts += [("Runs", escape(runs))] if runs else []
+    facts += [(escape(name), escape(text)) for name, text in entry.facts.items()]
     items = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in facts)
     return f'<dl class="facts">{items}</dl>' if items else ""

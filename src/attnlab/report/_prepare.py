@@ -9,7 +9,7 @@ import numpy as np
 
 from attnlab._errors import AttnlabError
 from attnlab.report._palette import GRID, INK, MUTED, PANEL, PAPER
-from attnlab.report._text import plain
+from attnlab.report._text import number, plain
 
 MAX_POINTS = 400
 MAX_RUNS = 48
@@ -40,13 +40,13 @@ def axis_values(x: Any, length: int, what: str) -> np.ndarray:
     return x
 
 
-def thinned(x: np.ndarray, lines: int, log: bool = False) -> np.ndarray:
-    """Indices of the points to draw: evenly spread over the axis as it is shown, both ends kept.
+def thinned(x: np.ndarray, lines: int, log: bool = False, most: int = MAX_POINTS) -> np.ndarray:
+    """Indices of the points to draw: evenly spread over the axis as it is shown, both ends kept, about ``most``.
 
     >>> thinned(np.arange(10_000), lines=1)[[0, -1]].tolist(), len(thinned(np.arange(10_000), lines=1))
     ([0, 9999], 400)
     """
-    most = min(MAX_POINTS, max(60, _BUDGET // max(lines, 1)))
+    most = min(most, max(60, _BUDGET // max(lines, 1)))
     if len(x) <= most:
         return np.arange(len(x))
     even = np.round(np.linspace(0, len(x) - 1, most)).astype(int)
@@ -57,9 +57,39 @@ def thinned(x: np.ndarray, lines: int, log: bool = False) -> np.ndarray:
     return np.unique(np.concatenate([[0], nearest, [len(x) - 1]]))
 
 
-def some_runs(count: int) -> np.ndarray:
-    """Which runs are drawn one by one: all, or ``MAX_RUNS`` spread evenly."""
-    return np.unique(np.round(np.linspace(0, count - 1, min(count, MAX_RUNS))).astype(int))
+def some_runs(count: int, most: int = MAX_RUNS) -> np.ndarray:
+    """Which runs are drawn one by one: all, or ``most`` spread evenly."""
+    return np.unique(np.round(np.linspace(0, count - 1, min(count, most))).astype(int))
+
+
+def lines_of(values: Any, along: str = "step") -> tuple[np.ndarray, list[str]]:
+    """An array (line × along) and a label for each line, from a labelled array with any other dimensions.
+
+    >>> import xarray as xr
+    >>> lines_of(xr.DataArray([[1, 2]], {"seed": [7], "step": [0, 1]}, ("seed", "step")))[1]
+    ['seed 7']
+    """
+    if along not in getattr(values, "dims", ()):
+        raise AttnlabError(f"got {getattr(values, 'dims', 'a plain array')}; expected a labelled array with {along!r}")
+    return np.atleast_2d(values.transpose(..., along).values.astype(float).reshape(-1, values.sizes[along])), labels_of(
+        values, [d for d in values.dims if d != along]
+    )
+
+
+def labels_of(values: Any, dims: Sequence[str]) -> list[str]:
+    """A label for each entry over some dimensions: ``seed 3 · good``."""
+    names = [""]
+    for dim in dims:
+        words = values[dim].values.tolist() if dim in values.coords else range(values.sizes[dim])
+        words = [str(w) if dim in ("word", "any_word") else f"{dim} {w}" for w in words]
+        names = [f"{name} · {word}" if name else word for name in names for word in words]
+    return names
+
+
+def of_choice(trace: dict[str, Any], choice: int) -> dict[str, Any]:
+    """The trace as one of a choice: the first choice is shown until another is made."""
+    shown = trace.get("visible", True)
+    return trace | {"visible": shown if choice == 0 else False, "meta": {"choice": choice, "visible": shown}}
 
 
 def short(values: Any) -> list[Any]:
@@ -113,14 +143,23 @@ def axis(title: str = "", log: bool = False, values: Sequence[np.ndarray] = (), 
         "minexponent": 5,
         "nticks": 7,
     }
-    return style | (_decades(values) if log else {}) | more
+    return style | (log_ticks(values) if log else {}) | more
 
 
-def _decades(values: Sequence[np.ndarray]) -> dict[str, Any]:
+def log_ticks(values: Sequence[np.ndarray], fine: float = 1.8) -> dict[str, Any]:
+    """Ticks of a logarithmic axis: powers of ten; 1, 2, 5 where it spans fewer than ``fine``; else Plotly's own."""
     positive = [array[np.isfinite(array) & (array > 0)] for array in values]
     positive = np.concatenate([np.ravel(array) for array in positive]) if positive else np.ones(1)
-    span = np.log10(positive.max() / positive.min()) if len(positive) else 0.0
-    return {"dtick": int(np.ceil(span / 7))} if span >= 1.8 else {}
+    if not len(positive):
+        return {}
+    low, high = (float(np.log10(value)) for value in (positive.min(), positive.max()))
+    if high - low >= fine:
+        return {"dtick": int(np.ceil((high - low) / 7))}
+    if high - low < 0.7:
+        return {}
+    powers = range(int(np.floor(low)) - 1, int(np.ceil(high)) + 2)
+    ticks = [float(f"{m}e{k}") for k in powers for m in (1, 2, 5)]
+    return {"tickmode": "array", "tickvals": ticks, "ticktext": [number(tick) for tick in ticks]}
 
 
 def layout(height: int, *, top: int = 40, **more: Any) -> dict[str, Any]:
@@ -139,8 +178,12 @@ def layout(height: int, *, top: int = 40, **more: Any) -> dict[str, Any]:
     return style | more
 
 
-def reference_lines(levels: Mapping[str, float], *, vertical: bool = False) -> list[dict[str, Any]]:
-    """A thin labelled line at each value, over the first panel."""
+def reference_lines(
+    levels: Mapping[str, float], *, vertical: bool = False, drawn: Sequence[np.ndarray] = ()
+) -> list[dict[str, Any]]:
+    """A thin labelled line at each value, over the first panel; above all that is ``drawn`` its label is below it."""
+    known = [array[np.isfinite(array)] for array in drawn]
+    top = max((float(array.max()) for array in known if array.size), default=np.inf)
     shapes = []
     for name, value in levels.items():
         ends = (
@@ -148,7 +191,9 @@ def reference_lines(levels: Mapping[str, float], *, vertical: bool = False) -> l
         )
         label = {"text": plain(name), "font": {"size": 12, "color": MUTED}, "padding": 4}
         place = {"textposition": "end", "textangle": 0} | (
-            {"xanchor": "left", "yanchor": "top"} if vertical else {"yanchor": "bottom", "xanchor": "right"}
+            {"xanchor": "left", "yanchor": "top"}
+            if vertical
+            else {"yanchor": "top" if value >= 0.95 * top else "bottom", "xanchor": "right"}
         )
         shapes.append(
             {"type": "line", "xref": "x" if vertical else "x domain", "yref": "y domain" if vertical else "y"}

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from attnlab._errors import AttnlabError
 from attnlab.report._page import Figure
 from attnlab.report._palette import BLUE, VERMILLION, faded
-from attnlab.report._prepare import axis, layout, short, thinned
+from attnlab.report._prepare import axis, labels_of, layout, short, thinned
 from attnlab.report._text import plain
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _MAX_FRAMES = 32
 _MAX_DOTS = 240
@@ -75,16 +78,32 @@ def relation_figure(
     return Figure(id, title, caption, alt, {"data": traces, "layout": style, "frames": frames}, table, left.strip())
 
 
+def relation_curve(score: xr.DataArray, predicted: xr.DataArray) -> tuple[np.ndarray, np.ndarray] | None:
+    """The one curve norm(score) that all predictions lie on, or None where each word's start gives it its own.
+
+    >>> import xarray as xr
+    >>> s = xr.DataArray([[0.0, 2.0], [0.0, 4.0]], dims=("word", "step"))
+    >>> relation_curve(s, s**2)
+    (array([0., 2., 4.]), array([ 0.,  4., 16.]))
+    """
+    start = predicted.isel(step=0).values
+    x, y = score.values.ravel(), predicted.transpose(*score.dims).values.ravel()
+    there = np.isfinite(x) & np.isfinite(y)
+    if not there.any() or np.nanmax(np.abs(start), initial=0.0) > 0.02 * np.max(y[there]):
+        return None
+    x, places = np.unique(x[there], return_index=True)
+    even = np.searchsorted(x, np.linspace(x[0], x[-1], 200)).clip(0, len(x) - 1)
+    kept = np.unique(even)
+    return x[kept], y[there][places][kept]
+
+
 def _steps_first(values: Any, steps: Any, labels: Sequence[str] | None) -> tuple[np.ndarray, list[Any], list[str]]:
     """An array (step × dot), the steps, and a label for each dot."""
     if hasattr(values, "dims"):
         if "step" not in values.dims:
             raise AttnlabError(f"the labelled array has the dimensions {values.dims}; expected one to be 'step'")
         values = values.transpose("step", ...)
-        others = [[str(v) if d == "word" else f"{d} {v}" for v in values[d].values] for d in values.dims[1:]]
-        names = [""]
-        for words in others:
-            names = [f"{name} · {word}" if name else word for name in names for word in words]
+        names = labels_of(values, values.dims[1:])
         array = np.asarray(values.values, dtype=float).reshape(values.shape[0], -1)
         return array, values["step"].values.tolist(), list(labels) if labels else names
     array = np.asarray(values, dtype=float)

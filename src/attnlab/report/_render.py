@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
+import json
 import os
 import tempfile
 from functools import cache
 from importlib.resources import files
+from itertools import zip_longest
 from pathlib import Path
 
 from attnlab import __version__
@@ -69,6 +72,22 @@ def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
     return path
 
 
+def write_folder(page: Page, folder: str | os.PathLike[str]) -> Path:
+    """Write ``report.html``, and beside it each figure's drawing and data as ``figures/<id>.json`` and ``.csv``."""
+    out = Path(folder)
+    path = write_page(page, out / "report.html")
+    figures = out / "figures"
+    figures.mkdir(exist_ok=True)
+    for figure in (f for entry in page.sections for f in entry.figures):
+        if figure.plotly:
+            (figures / f"{figure.id}.json").write_text(json.dumps(figure.plotly, ensure_ascii=False) + "\n", "utf-8")
+        with (figures / f"{figure.id}.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(figure.table)
+            writer.writerows(zip_longest(*figure.table.values()))
+    return path
+
+
 def _bar(page: Page) -> str:
     links = '<a href="#main">Top</a><a href="#provenance">Provenance</a>'
     toggle = '<button type="button" data-theme-toggle aria-label="Switch between light and dark">Dark</button>'
@@ -89,7 +108,8 @@ def _rail(page: Page) -> str:
 def _top(page: Page) -> str:
     """The question, the answer and the verdicts at a glance."""
     at_a_glance = page.cards or tuple(card_of(entry) for entry in page.sections if entry.verdict)
-    verdicts = f"<h2>Verdicts at a glance</h2>{tally(page)}{cards(at_a_glance, 'Verdicts')}" if at_a_glance else ""
+    title = "At a glance" if page.cards else "Verdicts at a glance"
+    verdicts = f"<h2>{title}</h2>{tally(page)}{cards(at_a_glance, title)}" if at_a_glance else ""
     return (
         f'<div class="top"><h1>{escape(page.title)}</h1>{element("p", page.question, "question")}'
         f"{element('p', page.summary, 'summary')}{verdicts}"

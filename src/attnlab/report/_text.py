@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+_HEADS = {"fixed": "fixed head", "linear": "linear head", "two_layer": "two-layer head"}
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _URL = re.compile(r"https?://[^\s<>\"'()]+[^\s<>\"'().,;:]")
 _SCRIPT_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -38,6 +39,15 @@ def number(value: Any, digits: int = 3) -> str:
     return f"{mantissa} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"
 
 
+def head_name(head: str) -> str:
+    """A head as figures call it.
+
+    >>> head_name("two_layer"), head_name("mine")
+    ('two-layer head', 'mine')
+    """
+    return _HEADS.get(head, str(head))
+
+
 def interval(bounds: Any) -> str:
     """An interval ``[low, high]``, or a dash.
 
@@ -48,6 +58,17 @@ def interval(bounds: Any) -> str:
         return bounds or "–"
     low, high = bounds
     return f"[{number(low)}, {number(high)}]"
+
+
+def told(value: Any) -> str:
+    """A setting or version in words: lists with commas, what is absent as a dash.
+
+    >>> told(["keys", "head"]), told(None), told(False), told(1e-6)
+    ('keys, head', '–', 'no', '1e-06')
+    """
+    if isinstance(value, list | tuple):
+        return ", ".join(map(told, value))
+    return number(value) if value is None or isinstance(value, bool) else str(value)
 
 
 def escape(text: Any) -> str:

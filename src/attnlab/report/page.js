@@ -37,7 +37,12 @@
   };
 
   const specOf = (figure) => {
-    figure.spec ??= JSON.parse(figure.element.querySelector('script[type="application/json"]').textContent);
+    if (figure.spec) return figure.spec;
+    figure.spec = JSON.parse(figure.element.querySelector('script[type="application/json"]').textContent);
+    const layout = figure.spec.plotly.layout ?? {};
+    // Axes without a given range follow what is chosen; read before Plotly writes its own ranges into them.
+    const free = ["xaxis", "yaxis", "yaxis2"].filter((name) => layout[name] && !layout[name].range);
+    figure.free = Object.fromEntries(free.map((name) => [`${name}.autorange`, layout[name].autorange ?? true]));
     return figure.spec;
   };
   const config = {
@@ -128,9 +133,8 @@
       if (meta?.choice === undefined) return visible ?? true;
       return meta.choice === choice ? meta.visible : false;
     });
-    Plotly.restyle(figure.plot, { visible }).then(() =>
-      Plotly.relayout(figure.plot, { "xaxis.autorange": true, "yaxis.autorange": true, "yaxis2.autorange": true })
-    );
+    const titles = specOf(figure).plotly.layout.meta?.titles?.[choice]; // each drawing may name its axes
+    Plotly.restyle(figure.plot, { visible }).then(() => Plotly.relayout(figure.plot, { ...figure.free, ...titles }));
   }
   function showFrame(figure, k) {
     const frame = specOf(figure).plotly.frames[k];

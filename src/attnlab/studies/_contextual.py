@@ -50,9 +50,11 @@ class Look(InstantProbe):
         sentences = data.data["words"]
         weights = jax.nn.softmax(scores[sentences], axis=1)
         held = jnp.arange(self.words)[:, None, None] == sentences[None].astype(jnp.int64)
-        attention = jnp.sum(held * weights[None], axis=(1, 2)) / jnp.sum(jnp.any(held, axis=2), axis=1)
+        present = jnp.sum(jnp.any(held, axis=2), axis=1, dtype=scores.dtype)
+        attention = jnp.sum(jnp.where(held, weights[None], 0), axis=(1, 2)) / present
         test: Any = moment.parts["test"]
-        right = jnp.argmax(contextual_logits(model, test.data["words"]), axis=1) == test.data["labels"]
+        found = jnp.argmax(contextual_logits(model, test.data["words"]), axis=1).astype(jnp.int32)
+        right = found == test.data["labels"]
 
         def area(values: Array) -> Array:
             above = jnp.sign(values[: self.words, None] - values[None, self.words :]) / 2 + 0.5
@@ -75,8 +77,9 @@ def _moving(parts: tuple[str, ...]):
     """A filter for the parts that move: those that are named, and the convolution."""
 
     def chosen(model: ContextualAttention) -> ContextualAttention:
-        return ContextualAttention(*(part in (*parts, "kernel") for part in
-                                     ("embeddings", "keys", "query", "kernel", "head")))  # pyright: ignore  # fmt: skip
+        whole = {name: getattr(model, name) for name in (*parts, "kernel")}
+        moving = {id(leaf) for leaf in jax.tree.leaves(whole)}
+        return jax.tree.map(lambda leaf: id(leaf) in moving, model)
 
     return chosen
 

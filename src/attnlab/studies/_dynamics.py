@@ -72,6 +72,8 @@ def explore(
     results = run_plan(plan, out / "runs" / name, processes=processes, progress=progress, on_event=on_event)
     if results.interrupted:
         return Exploration(out, {}, interrupted=True)
+    if results.finished == 0:
+        raise AttnlabError(f"all {results.failed} runs failed: {results.failures[0].cause}")
     data = _measure(split_arms(results.dataset())["run"], chosen)
     cards = _cards(data["dynamics"], absent)
     if "prediction" not in absent:
@@ -207,7 +209,8 @@ def _about(
 ) -> dict[str, Any]:
     import jax
 
-    shown = {k: v for k, v in asdict(s).items() if k not in ("arm", "seed", "record", "predict", "ending")}
+    hidden = ("arm", "seed", "record", "predict", "ending", "surroundings", "rows")
+    shown = {k: v for k, v in asdict(s).items() if k not in hidden}
     return {
         "attnlab": attnlab.__version__, "python": platform.python_version(), "jax": jax.__version__, "seeds": seeds,
         "machine": f"{platform.machine()}, {os.cpu_count()} cores", "date": time.strftime("%Y-%m-%d"),

@@ -226,7 +226,7 @@ BEYOND_ARMS: dict[str, dict[str, Any]] = {
     "unequal topics": {"topic_probabilities": (0.55, 0.25, 0.15, 0.05)},
     "topic words as noise": {"topic_noise": 0.05},
     "contextual inputs": {"reach": 1},
-    "minibatches of 100": {"batch_size": 100},
+    "minibatches of 70": {"batch_size": 70},
     "momentum 0.9": {"momentum": 0.9},
     "weight decay 1e-3": {"weight_decay": 1e-3},
     "Adam": _ADAM,

@@ -164,7 +164,7 @@ def train_topic(settings: TopicSettings, context: RunContext) -> xr.Dataset:
         data["alignment"] = ("word", alignment(starts[0], ids, task.topic_of_word[ids]))
     if s.ending:
         model = run.models[s.seed]
-        data["final_score"] = ("any_word", np.asarray(model.scores()))
+        data["final_score"] = ("any_word", np.asarray(model.keys) @ np.asarray(model.query))
         data["final_norm"] = ("any_word", np.linalg.norm(np.asarray(model.embeddings), axis=1))
     return data
 
