@@ -109,7 +109,11 @@ PROMOTION = Claim(
 
 
 def _any_dip(label: str, **chosen: Any) -> Measure:
-    return lambda data: data[label].dip.sel(chosen).any("word")
+    return lambda data: (
+        (data[label].dip.sel(chosen) > 0)
+        .any("word")
+        .where(data[label].score.sel(chosen).notnull().any(["step", "word"]))
+    )
 
 
 SUPPRESSION = Claim(

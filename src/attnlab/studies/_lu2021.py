@@ -22,7 +22,7 @@ _LEVELS = (0.1, 0.5)  # losses at which heads are compared
 # prediction is judged the task keeps its size, and half of the seeds do.
 _SMALL: dict[Scale, dict[str, Any]] = {
     "paper": {},
-    "quick": {"sentences": 500, "test_sentences": 250, "dictionary": 625},
+    "quick": {"sentences": 400, "test_sentences": 200, "dictionary": 500},
 }
 _MIDDLE: dict[Scale, dict[str, Any]] = {
     "paper": {},
@@ -44,10 +44,14 @@ def _fewer(scale: Scale, seeds: int) -> int:
 
 
 def _reference(scale: Scale, seeds: int):
-    base = {"record": "relation", "surroundings": True, "rows": 200, "predict": True, "ending": True}
-    arms = {head: base | {"head": head} for head in HEAD_KINDS}
+    base = {"record": "relation", "surroundings": True, "predict": True, "rows": 200 if scale == "paper" else 100}
+    # The longest first, so that no process waits at the end.
+    arms = {head: base | {"head": head, "ending": True} for head in reversed(HEAD_KINDS)}
     arms["Adam"] = _SMALL[scale] | {"record": "relation", "surroundings": True, "steps": 2500} | _ADAM
-    return arm_plan(WORK, "reference", arms, _fewer(scale, seeds))
+    counts = dict.fromkeys(arms, _fewer(scale, seeds))
+    if scale == "quick":
+        counts["two_layer"] = max(1, seeds // 4)  # its steps are three times as dear
+    return arm_plan(WORK, "reference", arms, counts)
 
 
 def _measure_reference(arms: Data) -> Data:
@@ -58,7 +62,7 @@ def _measure_reference(arms: Data) -> Data:
         run = arms[head]
         found = measure_relation(run).merge(predicted_errors(run))
         found["rank_agreement"] = log_agreement(run)
-        found["dip"] = suppression(run).dip
+        found["dip"] = suppression(run).dip.astype(float)
         for name in ("attention", "separation_score", "separation_norm", "predicted_score", "predicted_norm",
                      "predicted_attention", "predicted_loss"):  # fmt: skip
             found[name] = run[name]
@@ -69,8 +73,8 @@ def _measure_reference(arms: Data) -> Data:
             ends[f"final_separation_{name}"] = separation(ends[f"final_{name}"], chosen, dim="any_word")
         endings.append(ends.assign_coords(topical=("any_word", chosen)))
     return {
-        "reference": cast(xr.Dataset, xr.concat(heads, dim=axis("head", HEAD_KINDS))),
-        "endings": cast(xr.Dataset, xr.concat(endings, dim=axis("head", HEAD_KINDS))),
+        "reference": cast(xr.Dataset, xr.concat(heads, dim=axis("head", HEAD_KINDS), join="outer")),
+        "endings": cast(xr.Dataset, xr.concat(endings, dim=axis("head", HEAD_KINDS), join="outer")),
         "Adam": measure_relation(arms["Adam"]),
     }
 
@@ -91,7 +95,8 @@ def _starts(scale: Scale, seeds: int):
         "fixed 1.0": small | {"embedding_std": 1.0, "rows": 250},
         "labels at random": small | {"label_noise": 1.0},
     }
-    counts = {"fixed 0.3": _more(scale, seeds)}
+    few = _fewer(scale, seeds)
+    counts = {"fixed 0.3": _more(scale, seeds), "fixed 1.0": few, "labels at random": few}
     return arm_plan(WORK, "starts", arms, {name: counts.get(name, seeds) for name in arms})
 
 
@@ -128,9 +133,9 @@ STARTS = Study("starts", _starts, _measure_starts)
 # How much a head of low capacity leaves to attention.
 
 CAPACITY_ARMS: dict[str, dict[str, Any]] = {
-    "fixed": {"head": "fixed"},
-    "linear": {"head": "linear"},
     "two-layer": {"head": "two_layer"},
+    "linear": {"head": "linear"},
+    "fixed": {"head": "fixed"},
     "fixed, W × 0.18": {"head": "fixed", "head_scale": 0.18},
     "linear from fixed W": {"head": "fixed", "trained": ("embeddings", "keys", "head")},
 }
@@ -236,7 +241,7 @@ BEYOND_ARMS: dict[str, dict[str, Any]] = {
 def _beyond(scale: Scale, seeds: int):
     base = _MIDDLE[scale] | {"record": "curves"}
     arms = {name: base | arm for name, arm in BEYOND_ARMS.items()}
-    return arm_plan(WORK, "beyond", arms, _fewer(scale, seeds))
+    return arm_plan(WORK, "beyond", arms, max(1, seeds // 4) if scale == "quick" else seeds)
 
 
 def _measure_beyond(arms: Data) -> Data:
@@ -261,7 +266,7 @@ BEYOND = Study("beyond", _beyond, _measure_beyond)
 
 
 def _asymptotics(scale: Scale, seeds: int):
-    arms = {head: {"head": head} for head in ("fixed", "linear")}
+    arms = {head: {"head": head} for head in (("fixed",) if scale == "quick" else ("fixed", "linear"))}
     return arm_plan("attnlab.studies._asymptotics:flow_far", "asymptotics", arms, _more(scale, seeds))
 
 
@@ -269,14 +274,13 @@ def _measure_asymptotics(arms: Data) -> Data:
     from attnlab.dynamics import loss_exponent, score_rate, score_slowdown
 
     heads = []
-    for head in ("fixed", "linear"):
-        run = arms[head]
+    for run in arms.values():
         one = run[["score", "norm", "attention", "loss"]]
         one["loss_exponent"] = loss_exponent(run.loss)
         one["score_rate"] = score_rate(run.score)
         one["score_slowdown"] = score_slowdown(run.score)
         heads.append(one)
-    return {"asymptotics": cast(xr.Dataset, xr.concat(heads, dim=axis("head", ("fixed", "linear"))))}
+    return {"asymptotics": cast(xr.Dataset, xr.concat(heads, dim=axis("head", arms)))}
 
 
 ASYMPTOTICS = Study("asymptotics", _asymptotics, _measure_asymptotics)

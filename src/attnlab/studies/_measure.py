@@ -64,7 +64,7 @@ def predicted_errors(data: xr.Dataset, *, least_score: float = 0.05, settled: fl
     steps = data.step.values
     onset = onset_time(data.score, time=steps)
     done = data.loss.isel(step=-1, drop=True) <= settled
-    found = {"onset": onset, "settled": done}
+    found = {"onset": onset, "settled": done.astype(float)}
     for name, prefix in (("predicted", ""), ("halved", "halved_")):
         theory = data[f"{name}_score"]
         error = abs(theory - data.score) / data.score.where(data.score > least_score)

@@ -124,32 +124,34 @@ class TopicTask:
         ((100, 4), True)
         """
         words, labels = self._draw(sentences, key)
-        places = np.asarray(jax.random.uniform(jax.random.fold_in(key, 1), words.shape, dtype=np.float64))
+        places = _generator(jax.random.fold_in(key, 1)).random(words.shape)
         return np.take_along_axis(words, np.argsort(places, axis=1), axis=1), labels
 
     def _draw(self, sentences: int, key: Key[jax.Array, ""]) -> tuple[ndarray, ndarray]:
         """Words, topic words first, and labels."""
         if sentences < 1:
             raise AttnlabError(f"sentences={sentences}: draw at least one")
-        label_key, topic_key, noise_key = jax.random.split(key, 3)
+        # A stream of its own for each part: options beyond the paper leave the rest of a sentence as it was.
+        label, topic, noise, foreign, anew = _generator(key).spawn(5)
 
-        def uniform(key: Key[jax.Array, ""], *shape: int) -> ndarray:
-            return np.asarray(jax.random.uniform(key, shape, dtype=np.float64))
+        def draw_labels(generator: np.random.Generator) -> ndarray:
+            return np.searchsorted(np.cumsum(self.label_probabilities)[:-1], generator.random(sentences), side="right")
 
-        def draw_labels(key: Key[jax.Array, ""]) -> ndarray:
-            return np.searchsorted(np.cumsum(self.label_probabilities)[:-1], uniform(key, sentences), side="right")
-
-        labels = draw_labels(label_key)
+        labels = draw_labels(label)
         first = np.concatenate([[0], np.cumsum(self.words_per_topic)])[labels]
-        within = uniform(topic_key, sentences, self.topic_words_in_sentence)
+        within = topic.random((sentences, self.topic_words_in_sentence))
         topical = first[:, None] + np.floor(within * self.words_per_topic[labels][:, None]).astype(np.int64)
-        noise = np.asarray(jax.random.randint(noise_key, (sentences, self.noise_words), 0, self.dictionary))
-        noise = noise + len(self.topic_word_ids)
+        count = len(self.topic_word_ids)
+        others = count + noise.integers(0, self.dictionary, (sentences, self.noise_words))
         if self.topic_noise > 0:
-            which, others = jax.random.split(jax.random.fold_in(noise_key, 1))
-            foreign = np.asarray(jax.random.randint(others, noise.shape, 0, len(self.topic_word_ids)))
-            noise = np.where(uniform(which, *noise.shape) < self.topic_noise, foreign, noise)
+            chosen = foreign.random(others.shape) < self.topic_noise
+            others = np.where(chosen, foreign.integers(0, count, others.shape), others)
         if self.label_noise > 0:
-            which, others = jax.random.split(jax.random.fold_in(label_key, 1))
-            labels = np.where(uniform(which, sentences) < self.label_noise, draw_labels(others), labels)
-        return np.concatenate([topical, noise], axis=1), labels
+            redrawn = anew.random(sentences) < self.label_noise
+            labels = np.where(redrawn, draw_labels(anew), labels)
+        return np.concatenate([topical, others], axis=1), labels
+
+
+def _generator(key: Key[jax.Array, ""]) -> np.random.Generator:
+    """A NumPy generator that is a function of a JAX key: sentences are drawn without compiling anything."""
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(np.asarray(jax.random.key_data(key)).tolist())))
