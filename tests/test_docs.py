@@ -7,11 +7,12 @@ import matplotlib
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ["README.md", "docs/training.md", "docs/sweeps.md"]
+PAGES = ["README.md", "docs/training.md", "docs/sweeps.md", "docs/dynamics.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_examples_run(page, capsys):
+def test_the_examples_run(page, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     matplotlib.use("agg")
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL)
     assert blocks

@@ -22,7 +22,7 @@ class FarSettings:
     seed: int = 0
     head: str = "fixed"
     last: float = 1e12
-    rows: int = 157
+    rows: int = 101
     embedding_std: float = 1e-6
     query_length: float | None = None
     topics: int = 4

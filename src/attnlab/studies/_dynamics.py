@@ -101,7 +101,8 @@ def predict(
 
     Starts are drawn as training of the same seeds would draw them; word frequencies are the population's. Returns
     score, norm, attention, margin (seed, time, word) and loss (seed, time) at times evenly spaced in the logarithm, and
-    each word's ``onset`` (nan if never). A head with kinks is followed by its descent map, to ``until`` = steps·step.
+    each word's ``onset``: when its score reaches half of what it is after ``settings.steps`` steps (nan if never). A
+    head with kinks is followed by its descent map, to the time of those steps.
 
     >>> from attnlab.studies import TopicSettings
     >>> found = predict(TopicSettings(noise_words=10, query_length=1.0), seeds=2, until=1e6)
@@ -116,7 +117,8 @@ def predict(
     runs = [predict_one(replace(settings, seed=k), until, rows, root_seed) for k in range(seeds)]
     found = xr.concat(runs, dim=xr.DataArray(np.arange(seeds), dims="seed", name="seed"))
     assert isinstance(found, xr.Dataset)
-    return found.assign(onset=onset_time(found.score))
+    end = found.score.interp(time=min(settings.steps * settings.step_size, float(found.time[-1])))
+    return found.assign(onset=onset_time(found.score, level=(0.5 * end.drop_vars("time")).where(end > 0)))
 
 
 def predict_one(s: TopicSettings, until: float, rows: int, root_seed: int) -> xr.Dataset:
@@ -223,8 +225,8 @@ def _far_card(found: xr.Dataset) -> dict[str, Any]:
     last, end = found.isel(time=-1), f"{float(found.time[-1]):.3g}"
     onset, attention = float(found.onset.median()), float(last.attention.median())
     text = (
-        f"Without training, the reduced model has the median topic word set off at time {onset:.3g}, and pay it an "
-        f"attention of {attention:.2f} at time {end}."
+        f"Foretold: the median topic word sets off at time {onset:.3g}; at time {end} it gets {attention:.2f} of the "
+        "attention."
     )
     return _card("prediction", text, f"{float(last.loss.median()):.2g}", f"median loss at time {end}")
 

@@ -96,8 +96,7 @@ def _starts(scale: Scale, seeds: int):
         "labels at random": small | {"label_noise": 1.0},
     }
     few = _fewer(scale, seeds)
-    counts = {"fixed 0.3": _more(scale, seeds), "fixed 1.0": few, "labels at random": few}
-    return arm_plan(WORK, "starts", arms, {name: counts.get(name, seeds) for name in arms})
+    return arm_plan(WORK, "starts", arms, dict.fromkeys(arms, few) | {"fixed 0.3": _more(scale, seeds)})
 
 
 def _measure_starts(arms: Data) -> Data:
@@ -144,7 +143,8 @@ CAPACITY_ARMS: dict[str, dict[str, Any]] = {
 def _capacity(scale: Scale, seeds: int):
     base = _SMALL[scale] | {"record": "curves"}
     arms = {name: base | arm for name, arm in CAPACITY_ARMS.items()}
-    return arm_plan(WORK, "capacity", arms, _more(scale, seeds))
+    counts = {name: seeds if "W" in name else _more(scale, seeds) for name in arms}
+    return arm_plan(WORK, "capacity", arms, counts)
 
 
 def _measure_capacity(arms: Data) -> Data:
@@ -158,7 +158,7 @@ def _measure_capacity(arms: Data) -> Data:
         for level in _LEVELS:
             one[f"score_at_{level:g}"] = at_loss(mean, run.loss, level)
         found.append(one)
-    return {"capacity": cast(xr.Dataset, xr.concat(found, dim=axis("setting", CAPACITY_ARMS)))}
+    return {"capacity": cast(xr.Dataset, xr.concat(found, dim=axis("setting", CAPACITY_ARMS), join="outer"))}
 
 
 CAPACITY = Study("capacity", _capacity, _measure_capacity)

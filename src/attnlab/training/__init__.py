@@ -1,5 +1,6 @@
 """How it learns: descent and flow, probes that say what is recorded, the trajectory that results."""
 
+from attnlab.training._fit import Recipe, choose, fit_grid
 from attnlab.training._loop import EarlyStopping
 from attnlab.training._model_objective import ModelFrame, ModelObjective
 from attnlab.training._objective import Frame, WordObjective
@@ -47,10 +48,13 @@ __all__ = [
     "Moment",
     "Norms",
     "OptaxOptimizer",
+    "Recipe",
     "Scores",
     "Trajectory",
     "Transition",
     "WordObjective",
+    "choose",
+    "fit_grid",
     "train",
     "train_model",
 ]
