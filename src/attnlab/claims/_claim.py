@@ -26,6 +26,7 @@ _STATISTICS: dict[str, Callable[..., Any]] = {
     "min": np.min,
     "mean": np.mean,
     "median": np.median,
+    "p90": lambda values, axis=None: np.percentile(values, 90, axis=axis),
     "p95": lambda values, axis=None: np.percentile(values, 95, axis=axis),
 }
 
