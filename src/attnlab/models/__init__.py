@@ -1,9 +1,41 @@
 """What learns: frozen Equinox modules, with no training code in them."""
 
 from attnlab.models._contextual import ContextualAttention, ContextualConfig, contextual_logits
+from attnlab.models._dense import (
+    AbstractMask,
+    Baseline,
+    BaselineConfig,
+    Gate,
+    KnownAttention,
+    KnownAttentionConfig,
+    MovingBlock,
+    StaticMask,
+    VacuousMask,
+    softplus,
+    vec,
+)
 from attnlab.models._heads import AbstractHead, LinearHead, OwnHead, TwoLayerHead
 from attnlab.models._incidence import Incidence, kernel
 from attnlab.models._pooling import Tokens, guarded, pool, pool_fast, pool_tokens, too_wide
+from attnlab.models._self_attention import (
+    AttentionLayer,
+    Frozen,
+    KnownWeights,
+    KnownWeightsConfig,
+    MultiLayer,
+    MultiLayerConfig,
+    SelfAttention,
+    SelfAttentionConfig,
+    trained_parts,
+)
+from attnlab.models._teachers import (
+    TEACHER_ATTENTION,
+    TEACHER_KINDS,
+    LabelTeacher,
+    Teacher,
+    make_label_teacher,
+    make_teacher,
+)
 from attnlab.models._word_attention import (
     Part,
     WordAttention,
@@ -16,15 +48,36 @@ from attnlab.models._word_attention import (
 )
 
 __all__ = [
+    "TEACHER_ATTENTION",
+    "TEACHER_KINDS",
     "AbstractHead",
+    "AbstractMask",
+    "AttentionLayer",
+    "Baseline",
+    "BaselineConfig",
     "ContextualAttention",
     "ContextualConfig",
+    "Frozen",
+    "Gate",
     "Incidence",
+    "KnownAttention",
+    "KnownAttentionConfig",
+    "KnownWeights",
+    "KnownWeightsConfig",
+    "LabelTeacher",
     "LinearHead",
+    "MovingBlock",
+    "MultiLayer",
+    "MultiLayerConfig",
     "OwnHead",
     "Part",
+    "SelfAttention",
+    "SelfAttentionConfig",
+    "StaticMask",
+    "Teacher",
     "Tokens",
     "TwoLayerHead",
+    "VacuousMask",
     "WordAttention",
     "WordAttentionConfig",
     "attention_of",
@@ -34,9 +87,14 @@ __all__ = [
     "guarded",
     "kernel",
     "literal_logits",
+    "make_label_teacher",
+    "make_teacher",
     "pool",
     "pool_fast",
     "pool_tokens",
     "pooled_logits",
+    "softplus",
     "too_wide",
+    "trained_parts",
+    "vec",
 ]

@@ -1,0 +1,312 @@
+"""Two-layer networks (THEORY B1): the baseline, and the same network behind a known attention over features."""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+import attnlab._precision  # noqa: F401  (turns float64 on)
+from attnlab._errors import AttnlabError
+
+_BLOCK = 1024
+
+Output = Float[Array, ""] | Float[Array, "outputs"]
+
+
+def softplus(x: Float[Array, "..."], temperature: float = 1.0) -> Float[Array, "..."]:
+    """``φ_τ(x) = log(1 + e^{τx})/τ``, which tends to ReLU as τ grows; ``temperature=math.inf`` is ReLU itself.
+
+    >>> x = jnp.array([-1e3, 0.0, 1e3])
+    >>> softplus(x, 4.0).tolist(), softplus(x, math.inf).tolist()
+    ([0.0, 0.17328679513998632, 1000.0], [0.0, 0.0, 1000.0])
+    """
+    if not temperature > 0:
+        raise AttnlabError(f"temperature={temperature}: expected a number > 0, or math.inf for ReLU")
+    if math.isinf(temperature):
+        return jax.nn.relu(x)
+    return jnp.logaddexp(temperature * x, 0.0) / temperature
+
+
+def vec(x: Float[Array, "..."]) -> Float[Array, "numbers"]:
+    """Stack the columns of a matrix: ``vec(x)[z·t + i] = x[i, z]`` for t rows. A vector stays as it is.
+
+    >>> vec(jnp.array([[1.0, 3.0], [2.0, 4.0]])).tolist()
+    [1.0, 2.0, 3.0, 4.0]
+    """
+    return jnp.ravel(x.T)
+
+
+def normal(key: Key[Array, ""], shape: tuple[int, ...], std: float = 1.0) -> Float[Array, "..."]:
+    """Normal numbers in float64, drawn in blocks of one size: what draws them is compiled once, not once per shape.
+
+    >>> normal(jax.random.key(0), (3, 2), 0.1).shape
+    (3, 2)
+    """
+    size = math.prod(shape)
+    blocks = [_block(key, np.uint32(i)) for i in range(math.ceil(size / _BLOCK))]
+    return std * jnp.concatenate(blocks)[:size].reshape(shape)
+
+
+@jax.jit
+def _block(key: Key[Array, ""], i: Array | np.uint32) -> Float[Array, "block"]:
+    return jax.random.normal(jax.random.fold_in(key, i), (_BLOCK,), jnp.float64)
+
+
+class Baseline(eqx.Module):
+    """``y = w₂ᵀ φ_τ(w₁ᵀ vec(x))``: one hidden layer, no biases. The other models end in one of these, their ``head``.
+
+    - ``w1``: (numbers of one input, d), ``w2``: (d, outputs); with one output ``y`` is a scalar, with more it is a
+      vector, the logits of a classifier;
+    - ``x`` has any shape; the columns of a matrix are stacked.
+
+    >>> model = Baseline(jnp.array([[1.0], [-1.0]]), jnp.array([[2.0]]), math.inf)
+    >>> float(model(jnp.array([5.0, 2.0])))
+    6.0
+    """
+
+    w1: Float[Array, "numbers d"]
+    w2: Float[Array, "d outputs"]
+    temperature: float = eqx.field(static=True, default=4.0)
+
+    def __call__(self, x: Float[Array, "..."]) -> Output:
+        """Output for one input."""
+        if x.size != self.w1.shape[0]:
+            raise AttnlabError(
+                f"an input of shape {x.shape} holds {x.size} numbers, but w1 has {self.w1.shape[0]} rows; "
+                "give one input of that size (jax.vmap for many)"
+            )
+        y = self.hidden(x) @ self.w2
+        return y[0] if self.w2.shape[1] == 1 else y
+
+    def hidden(self, x: Float[Array, "..."]) -> Float[Array, "d"]:
+        """``φ_τ(w₁ᵀ vec(x))`` of one input."""
+        return softplus(vec(x) @ self.w1, self.temperature)
+
+
+@dataclass(frozen=True)
+class BaselineConfig:
+    """How a ``Baseline`` starts: entries of w₁ are N(0, 1/numbers), those of w₂ N(0, 1/width), times ``init_scale``.
+
+    ``numbers`` counts the numbers of one input: p for vectors, t·p for matrices.
+
+    >>> model = BaselineConfig(numbers=16, width=8).init(jax.random.key(0))
+    >>> model.w1.shape, model.w2.shape, model(jnp.ones(16)).shape
+    ((16, 8), (8, 1), ())
+    """
+
+    numbers: int
+    width: int = 8
+    outputs: int = 1
+    temperature: float = 4.0
+    init_scale: float = 1.0
+
+    def __post_init__(self):
+        at_least_one(self, "numbers", "width", "outputs")
+        check_scales(self)
+
+    def init(self, key: Key[Array, ""]) -> Baseline:
+        """Draw initial parameters."""
+        first, second = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
+        return Baseline(
+            normal(first, (self.numbers, self.width), self.init_scale / math.sqrt(self.numbers)),
+            normal(second, (self.width, self.outputs), self.init_scale / math.sqrt(self.width)),
+            self.temperature,
+        )
+
+
+def at_least_one(config: object, *names: str) -> None:
+    """Refuse a size below one."""
+    for name in names:
+        if getattr(config, name) < 1:
+            raise AttnlabError(f"{name}={getattr(config, name)}: expected at least 1")
+
+
+def check_scales(config: object) -> None:
+    """Refuse a temperature or an initial scale that is none."""
+    temperature, scale = getattr(config, "temperature", 1.0), getattr(config, "init_scale", 1.0)
+    if not temperature > 0:
+        raise AttnlabError(f"temperature={temperature}: expected a number > 0, or math.inf for ReLU")
+    if not 0 <= scale < math.inf:
+        raise AttnlabError(f"init_scale={scale}: a scale must be ≥ 0 and finite")
+
+
+class AbstractMask(abc.ABC):
+    """A known attention over features, ``f: R^p → R^p``: a hashable object without parameters."""
+
+    features: int
+
+    @abc.abstractmethod
+    def weights(self, x: Float[Array, "features"]) -> Float[Array, "features"]:
+        """``f(x)`` of one input."""
+
+    def __call__(self, x: Float[Array, "..."]) -> Float[Array, "features"]:
+        """``f(x)`` of one input, of which the size is checked."""
+        if x.shape != (self.features,):
+            raise AttnlabError(f"{self} got an input of shape {x.shape}; expected ({self.features},)")
+        return self.weights(x)
+
+
+@dataclass(frozen=True)
+class StaticMask(AbstractMask):
+    """``f_j = 1`` on the relevant features, 0 elsewhere, whatever the input.
+
+    >>> StaticMask((0, 2), features=4)(jnp.ones(4)).tolist()
+    [1.0, 0.0, 1.0, 0.0]
+    """
+
+    relevant: tuple[int, ...]
+    features: int
+
+    def __post_init__(self):
+        check_relevant(self.relevant, self.features)
+
+    def weights(self, x: Float[Array, "features"]) -> Float[Array, "features"]:
+        """Ones and zeros."""
+        return indicator(self.relevant, self.features, x)
+
+    def wrong(self) -> StaticMask:
+        """A mask of the same size on irrelevant features (the first of them): the control that must not help.
+
+        >>> StaticMask((0, 2), features=5).wrong()
+        StaticMask(relevant=(1, 3), features=5)
+        """
+        others = [j for j in range(self.features) if j not in self.relevant][: len(self.relevant)]
+        if len(others) < len(self.relevant):
+            raise AttnlabError(
+                f"{len(self.relevant)} of {self.features} features are relevant, so a wrong mask of equal size does "
+                f"not exist; take at least {2 * len(self.relevant)} features"
+            )
+        return StaticMask(tuple(others), self.features)
+
+
+@dataclass(frozen=True)
+class Gate(AbstractMask):
+    """``f_j(x) = 2·sigmoid(3·x_{j−1})`` on the relevant features, 0 elsewhere (THEORY B2).
+
+    The features form a ring: the neighbour of feature 0 is the last one, relevant or not.
+
+    >>> Gate((0, 2), features=4)(jnp.zeros(4)).tolist()
+    [1.0, 0.0, 1.0, 0.0]
+    """
+
+    relevant: tuple[int, ...]
+    features: int
+
+    def __post_init__(self):
+        check_relevant(self.relevant, self.features)
+
+    def weights(self, x: Float[Array, "features"]) -> Float[Array, "features"]:
+        """The neighbour's sigmoid."""
+        return 2 * jax.nn.sigmoid(3 * jnp.roll(x, 1)) * indicator(self.relevant, self.features, x)
+
+
+@dataclass(frozen=True)
+class MovingBlock(AbstractMask):
+    """``f_j(x) = 1`` on the ``length`` features that follow the largest one, 0 elsewhere.
+
+    With ``z = argmax_j x_j`` the block is ``z+1, …, z+length`` on the ring of features. For independent equal features
+    all places are equally likely and each feature is in the block for a share ``length/features`` of the inputs, so no
+    student can drop a coordinate; the largest feature itself is outside, so what is inside says nothing of the place.
+
+    >>> MovingBlock(2, features=5)(jnp.array([0.0, 0.1, 0.2, 9.0, 0.3])).tolist()
+    [1.0, 0.0, 0.0, 0.0, 1.0]
+    """
+
+    length: int
+    features: int
+
+    def __post_init__(self):
+        if not 1 <= self.length < self.features:
+            raise AttnlabError(
+                f"length={self.length} of features={self.features}: a block that moves has at least 1 feature and "
+                "fewer than all (VacuousMask lets all pass)"
+            )
+
+    def weights(self, x: Float[Array, "features"]) -> Float[Array, "features"]:
+        """Ones on the block."""
+        behind = (jnp.arange(self.features) - jnp.argmax(x)) % self.features
+        return ((behind >= 1) & (behind <= self.length)).astype(x.dtype)
+
+
+@dataclass(frozen=True)
+class VacuousMask(AbstractMask):
+    """``f = 1`` everywhere: known attention that knows nothing, and is the baseline.
+
+    >>> VacuousMask(3)(jnp.zeros(3)).tolist()
+    [1.0, 1.0, 1.0]
+    """
+
+    features: int
+
+    def __post_init__(self):
+        at_least_one(self, "features")
+
+    def weights(self, x: Float[Array, "features"]) -> Float[Array, "features"]:
+        """Ones."""
+        return jnp.ones_like(x)
+
+
+def indicator(relevant: tuple[int, ...], features: int, like: Float[Array, "features"]) -> Float[Array, "features"]:
+    """One on the relevant features, 0 elsewhere, in the floating type of ``like``."""
+    weights = np.zeros(features)
+    weights[list(relevant)] = 1
+    return jnp.asarray(weights, like.dtype)
+
+
+def check_relevant(relevant: tuple[int, ...], features: int) -> None:
+    """Refuse features that do not exist, or none."""
+    if not relevant or len(set(relevant)) != len(relevant) or not all(0 <= j < features for j in relevant):
+        raise AttnlabError(
+            f"relevant={relevant}: expected one or more different features, each from 0 to {features - 1}"
+        )
+
+
+class KnownAttention(eqx.Module):
+    """``y = w₂ᵀ φ_τ(w₁ᵀ (x ⊙ f(x)))`` with a known map f: the ``head`` on what the mask lets through.
+
+    ``mask`` is one of the masks here or any hashable function from one input to as many weights.
+
+    >>> head = Baseline(jnp.ones((2, 1)), jnp.ones((1, 1)), math.inf)
+    >>> float(KnownAttention(head, StaticMask((1,), features=2))(jnp.array([5.0, 2.0])))
+    2.0
+    """
+
+    head: Baseline
+    mask: Callable[[Array], Array] = eqx.field(static=True)
+
+    def __call__(self, x: Float[Array, "features"]) -> Output:
+        """Output for one input."""
+        return self.head(x * self.mask(x))
+
+
+@dataclass(frozen=True)
+class KnownAttentionConfig:
+    """How a ``KnownAttention`` starts: with the very parameters that ``base`` draws from the same key.
+
+    >>> config = KnownAttentionConfig(BaselineConfig(numbers=6), VacuousMask(6))
+    >>> x, key = jnp.arange(6.0), jax.random.key(0)
+    >>> bool(config.init(key)(x) == config.base.init(key)(x))
+    True
+    """
+
+    base: BaselineConfig
+    mask: Callable[[Array], Array]
+
+    def __post_init__(self):
+        features = getattr(self.mask, "features", self.base.numbers)
+        if features != self.base.numbers:
+            raise AttnlabError(
+                f"the mask has {features} features, but base has numbers={self.base.numbers}; make them equal"
+            )
+
+    def init(self, key: Key[Array, ""]) -> KnownAttention:
+        """Draw initial parameters."""
+        return KnownAttention(self.base.init(key), self.mask)

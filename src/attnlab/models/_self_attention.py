@@ -1,0 +1,341 @@
+"""Self-attention (THEORY B1) of one and of several layers, and the same models with the attention weights given."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key, PyTree
+
+from attnlab._errors import AttnlabError
+from attnlab.models._dense import Baseline, BaselineConfig, Output, at_least_one, check_scales, normal
+
+SCALES: dict[str, Callable[[int], float]] = {"sqrt": math.sqrt, "dim": float}
+Normaliser = Callable[[Array], Array]
+
+
+class AttentionLayer(eqx.Module):
+    """``V a``: each word of ``x`` (t, p), whose columns are words, becomes a weighted sum of all words' values.
+
+    ``V = w_V x``; column z of ``a`` is ``norm(c·(w_K x)ᵀ(w_Q x_z)/scale)``, the weights with which word z attends.
+
+    - ``w_query``, ``w_key``: (d_q, t), ``w_value``: (d_v, t);
+    - ``scale``: ``"sqrt"`` for √d_q, ``"dim"`` for d_q; ``factor`` is c, on the logits;
+    - ``normaliser``: a hashable function from a vector of logits to weights, softmax unless told otherwise.
+
+    >>> layer = AttentionLayer(jnp.zeros((2, 3)), jnp.zeros((2, 3)), jnp.eye(3))
+    >>> layer(jnp.array([[1.0, 3.0], [0.0, 0.0], [2.0, 4.0]])).tolist()
+    [[2.0, 2.0], [0.0, 0.0], [3.0, 3.0]]
+    """
+
+    w_query: Float[Array, "d_q t"]
+    w_key: Float[Array, "d_q t"]
+    w_value: Float[Array, "d_v t"]
+    scale: str = eqx.field(static=True, default="sqrt")
+    factor: float = eqx.field(static=True, default=1.0)
+    normaliser: Normaliser = eqx.field(static=True, default=jax.nn.softmax)
+
+    def logits(self, x: Float[Array, "t p"]) -> Float[Array, "p p"]:
+        """``c·(w_K x)ᵀ(w_Q x)/scale``: row j, column z is how well key j fits the query of word z."""
+        d_q, t = self.w_query.shape
+        if x.ndim != 2 or x.shape[0] != t:
+            raise AttnlabError(
+                f"an input of shape {x.shape}; expected ({t}, words), a word per column (jax.vmap for many)"
+            )
+        return (self.w_key @ x).T @ (self.w_query @ x) * (self.factor / SCALES[self.scale](d_q))
+
+    def attention(self, x: Float[Array, "t p"]) -> Float[Array, "p p"]:
+        """``a``; column z sums to one and holds the weights with which word z attends."""
+        return jax.vmap(self.normaliser, in_axes=1, out_axes=1)(self.logits(x))
+
+    def __call__(self, x: Float[Array, "t p"]) -> Float[Array, "d_v p"]:
+        """``V a`` of one input."""
+        a = self.attention(x)
+        return self.w_value @ x @ a
+
+
+class SelfAttention(eqx.Module):
+    """``y = w₂ᵀ φ_τ(w₁ᵀ vec(V a))``: one layer of self-attention and the two-layer ``head``, which sees p·d_v numbers.
+
+    >>> model = SelfAttentionConfig(dim=4, words=5).init(jax.random.key(0))
+    >>> x = jnp.linspace(-1.0, 1.0, 20).reshape(4, 5)
+    >>> model(x).shape, [round(float(s), 9) for s in model.attention(x).sum(axis=0)]
+    ((), [1.0, 1.0, 1.0, 1.0, 1.0])
+    """
+
+    layer: AttentionLayer
+    head: Baseline
+
+    def attention(self, x: Float[Array, "t p"]) -> Float[Array, "p p"]:
+        """``a`` of one input."""
+        return self.layer.attention(x)
+
+    def attentions(self, x: Float[Array, "t p"]) -> Float[Array, "1 p p"]:
+        """``a`` with an axis for the one layer, as ``KnownWeights`` takes it."""
+        return self.attention(x)[None]
+
+    def __call__(self, x: Float[Array, "t p"]) -> Output:
+        """Output for one input."""
+        return self.head(self.layer(x))
+
+
+class MultiLayer(eqx.Module):
+    """Layers ``x ← x + V a``, where d_v = t; in the last one ``V a`` alone, and then the two-layer ``head``.
+
+    Without ``residual`` every layer is ``x ← V a``. One layer is ``SelfAttention``.
+
+    >>> model = MultiLayerConfig(SelfAttentionConfig(dim=4, words=5), depth=2).init(jax.random.key(0))
+    >>> x = jnp.ones((4, 5))
+    >>> model(x).shape, model.attentions(x).shape
+    ((), (2, 5, 5))
+    """
+
+    layers: tuple[AttentionLayer, ...]
+    head: Baseline
+    residual: bool = eqx.field(static=True, default=True)
+
+    def __check_init__(self):
+        check_values([layer.w_value for layer in self.layers])
+
+    def attentions(self, x: Float[Array, "t p"]) -> Float[Array, "layers p p"]:
+        """``a`` of every layer, each on what the layers before it made of the input."""
+        weights = [self.layers[0].attention(x)]
+        for before, layer in itertools.pairwise(self.layers):
+            x = _step(x, before.w_value, weights[-1], self.residual)
+            weights.append(layer.attention(x))
+        return jnp.stack(weights)
+
+    def __call__(self, x: Float[Array, "t p"]) -> Output:
+        """Output for one input."""
+        *inner, last = self.layers
+        for layer in inner:
+            x = _step(x, layer.w_value, layer.attention(x), self.residual)
+        return self.head(last(x))
+
+
+def _step(
+    x: Float[Array, "t p"], w_value: Float[Array, "t t"], a: Float[Array, "p p"], residual: bool
+) -> Float[Array, "t p"]:
+    """One inner layer: ``x + V a``, or ``V a``."""
+    mixed = w_value @ x @ a
+    return x + mixed if residual else mixed
+
+
+def check_values(values: list[Array]) -> None:
+    """Refuse a stack whose inner layers do not return words of the dimension they take."""
+    if not values:
+        raise AttnlabError("a stack of no layers; give at least one")
+    t = values[0].shape[1]
+    for number, w in enumerate(values):
+        inner = number < len(values) - 1
+        if w.shape[1] != t or (inner and w.shape[0] != t):
+            expected = f"({t}, {t})" if inner else f"(any, {t})"
+            raise AttnlabError(
+                f"w_value of layer {number} of {len(values)} has shape {w.shape}; expected {expected}: all layers take "
+                f"words of dimension {t}, and all but the last one return them"
+            )
+
+
+class Frozen(eqx.Module):
+    """Holds a module that training must leave alone: ``trained_parts`` leaves it out, and no gradient enters it."""
+
+    module: Any
+
+    def get(self) -> Any:
+        """The module, cut from differentiation."""
+        arrays, rest = eqx.partition(self.module, eqx.is_inexact_array)
+        return eqx.combine(jax.tree.map(jax.lax.stop_gradient, arrays), rest)
+
+
+def trained_parts(model: PyTree) -> PyTree:
+    """True for every floating array of a model outside ``Frozen`` modules; give it as ``train_model(trained=…)``.
+
+    >>> base = SelfAttentionConfig(dim=4, words=5)
+    >>> teacher = base.init(jax.random.key(0))
+    >>> model = KnownWeightsConfig(base).init(jax.random.key(1), teacher=teacher)
+    >>> [leaf.shape for leaf in jax.tree.leaves(eqx.filter(model, trained_parts(model)))]
+    [(3, 4), (15, 6), (6, 1)]
+    """
+
+    def choose(node: Any) -> Any:
+        if isinstance(node, Frozen):
+            return jax.tree.map(lambda _: False, node)
+        return eqx.is_inexact_array(node)
+
+    return jax.tree.map(choose, model, is_leaf=lambda node: isinstance(node, Frozen))
+
+
+class KnownWeights(eqx.Module):
+    """``SelfAttention`` or ``MultiLayer`` with the attention weights of a teacher instead of its own.
+
+    - ``teacher``: a frozen module with ``attentions(x) → (layers, p, p)``, run on the same input;
+    - ``w_values``: one (d_v, t) per layer; ``None`` for one layer without values, the head on ``vec(x a)``.
+
+    Train it with ``trained=trained_parts``: else an optimiser with weight decay shrinks the teacher, too.
+    """
+
+    teacher: Frozen
+    w_values: tuple[Float[Array, "_ t"], ...] | None
+    head: Baseline
+    residual: bool = eqx.field(static=True, default=True)
+
+    def __check_init__(self):
+        if self.w_values is not None:
+            check_values(list(self.w_values))
+
+    def attentions(self, x: Float[Array, "t p"]) -> Float[Array, "layers p p"]:
+        """The teacher's weights for one input. They never change, so a study may compute them once per input."""
+        a = self.teacher.get().attentions(x)
+        layers = 1 if self.w_values is None else len(self.w_values)
+        if a.shape[0] != layers:
+            raise AttnlabError(f"the teacher has {a.shape[0]} layers, the student {layers}; make them equal")
+        return a
+
+    def weighted(self, x: Float[Array, "t p"], a: Float[Array, "layers p p"]) -> Output:
+        """Output for one input whose weights are at hand."""
+        if self.w_values is None:
+            return self.head(x @ a[0])
+        for w_value, weights in zip(self.w_values[:-1], a[:-1], strict=True):
+            x = _step(x, w_value, weights, self.residual)
+        return self.head(self.w_values[-1] @ x @ a[-1])
+
+    def __call__(self, x: Float[Array, "t p"]) -> Output:
+        """Output for one input."""
+        return self.weighted(x, self.attentions(x))
+
+
+@dataclass(frozen=True)
+class SelfAttentionConfig:
+    """How a ``SelfAttention`` starts. The sizes are those of THEORY B2.
+
+    - ``dim`` t and ``words`` p: an input is (t, p); ``query_dim`` d_q, ``value_dim`` d_v, ``width`` d of the head;
+    - ``scale``, ``factor``, ``normaliser``: as in ``AttentionLayer``;
+    - entries of w_Q, w_K and w_V are N(0, 1/t), those of w₁ N(0, 1/(p·d_v)), those of w₂ N(0, 1/d); ``init_scale``
+      multiplies all, ``query_scale`` those of w_Q and w_K besides.
+
+    >>> SelfAttentionConfig(dim=4, words=5).init(jax.random.key(0)).head.w1.shape
+    (15, 6)
+    """
+
+    dim: int = 4
+    words: int = 5
+    query_dim: int = 2
+    value_dim: int = 3
+    width: int = 6
+    outputs: int = 1
+    temperature: float = 4.0
+    scale: str = "sqrt"
+    factor: float = 1.0
+    normaliser: Normaliser = jax.nn.softmax
+    init_scale: float = 1.0
+    query_scale: float = 1.0
+
+    def __post_init__(self):
+        at_least_one(self, "dim", "words", "query_dim", "value_dim", "width", "outputs")
+        check_scales(self)
+        if self.scale not in SCALES:
+            raise AttnlabError(f"scale={self.scale!r}: expected 'sqrt' (√d_q) or 'dim' (d_q)")
+        if not 0 <= self.query_scale < math.inf:
+            raise AttnlabError(f"query_scale={self.query_scale}: a scale must be ≥ 0 and finite")
+
+    def init(self, key: Key[Array, ""]) -> SelfAttention:
+        """Draw initial parameters."""
+        return SelfAttention(
+            self.init_layer(jax.random.fold_in(key, 2), self.value_dim), self.head(self.value_dim).init(key)
+        )
+
+    def init_layer(self, key: Key[Array, ""], value_dim: int) -> AttentionLayer:
+        """Draw one layer."""
+        query_std = self.query_scale * self.init_scale / math.sqrt(self.dim)
+        return AttentionLayer(
+            normal(jax.random.fold_in(key, 0), (self.query_dim, self.dim), query_std),
+            normal(jax.random.fold_in(key, 1), (self.query_dim, self.dim), query_std),
+            self.init_values(key, value_dim),
+            self.scale,
+            self.factor,
+            self.normaliser,
+        )
+
+    def init_values(self, key: Key[Array, ""], value_dim: int) -> Float[Array, "d_v t"]:
+        """Draw the w_V of one layer."""
+        return normal(jax.random.fold_in(key, 2), (value_dim, self.dim), self.init_scale / math.sqrt(self.dim))
+
+    def head(self, value_dim: int) -> BaselineConfig:
+        """How the head starts that sees p words of dimension ``value_dim``."""
+        return BaselineConfig(self.words * value_dim, self.width, self.outputs, self.temperature, self.init_scale)
+
+
+@dataclass(frozen=True)
+class MultiLayerConfig:
+    """How a ``MultiLayer`` starts: layers and head as those of ``base``, with d_v = t in all but the last layer.
+
+    With ``depth=1`` the parameters are those that ``base`` draws from the same key.
+    """
+
+    base: SelfAttentionConfig
+    depth: int = 2
+    residual: bool = True
+
+    def __post_init__(self):
+        at_least_one(self, "depth")
+
+    def init(self, key: Key[Array, ""]) -> MultiLayer:
+        """Draw initial parameters."""
+        layers = tuple(
+            self.base.init_layer(k, d_v) for k, d_v in zip(self.layer_keys(key), self.value_dims, strict=True)
+        )
+        return MultiLayer(layers, self.base.head(self.base.value_dim).init(key), self.residual)
+
+    @property
+    def value_dims(self) -> tuple[int, ...]:
+        """d_v of every layer."""
+        return (*[self.base.dim] * (self.depth - 1), self.base.value_dim)
+
+    def layer_keys(self, key: Key[Array, ""]) -> list[Key[Array, ""]]:
+        """A key per layer; the last layer's is the same at every depth."""
+        return [jax.random.fold_in(key, 2 + self.depth - 1 - number) for number in range(self.depth)]
+
+
+@dataclass(frozen=True)
+class KnownWeightsConfig:
+    """How a ``KnownWeights`` starts: with the w_V and the head that ``base`` draws from the same key.
+
+    Without ``values`` there is no w_V, and the head sees ``vec(x a)``; this is for one layer only.
+
+    >>> teacher = MultiLayerConfig(SelfAttentionConfig(dim=4, words=5), depth=3)
+    >>> known = KnownWeightsConfig(teacher).init(jax.random.key(1), teacher=teacher.init(jax.random.key(0)))
+    >>> [w.shape for w in known.w_values], known(jnp.ones((4, 5))).shape
+    ([(4, 4), (4, 4), (3, 4)], ())
+    """
+
+    base: SelfAttentionConfig | MultiLayerConfig
+    values: bool = True
+
+    def __post_init__(self):
+        if not self.values and self.stack.depth > 1:
+            raise AttnlabError(f"values=False with depth={self.stack.depth}: only one layer can do without values")
+
+    @property
+    def stack(self) -> MultiLayerConfig:
+        """``base`` as a stack of layers."""
+        return self.base if isinstance(self.base, MultiLayerConfig) else MultiLayerConfig(self.base, 1)
+
+    def init(self, key: Key[Array, ""], *, teacher: Any) -> KnownWeights:
+        """Draw initial parameters; ``teacher`` is a module with ``attentions(x) → (layers, p, p)``."""
+        if not callable(getattr(teacher, "attentions", None)):
+            raise AttnlabError(
+                f"teacher is a {type(teacher).__name__}, expected a module with attentions(x) → (layers, p, p), such "
+                "as SelfAttention, MultiLayer or the model of a Teacher of these kinds"
+            )
+        stack, base = self.stack, self.stack.base
+        if not self.values:
+            return KnownWeights(Frozen(teacher), None, base.head(base.dim).init(key), stack.residual)
+        parts = zip(stack.layer_keys(key), stack.value_dims, strict=True)
+        values = tuple(base.init_values(k, d_v) for k, d_v in parts)
+        return KnownWeights(Frozen(teacher), values, base.head(base.value_dim).init(key), stack.residual)
