@@ -110,7 +110,7 @@ def test_exit_codes_for_contradiction_and_failed_runs(tmp_path):
     done = attnlab("check", "opposite.py", "--seeds", "8", "--processes", "0", cwd=tmp_path)
     assert done.returncode == 3, done.stdout + done.stderr
     assert "contradiction: mine.keys_help was expected to be 'fails'" in done.stdout
-    (tmp_path / "failing.py").write_text(text.replace('"rows": 20', '"rows": 20, "batch_size": 10**6'))
+    (tmp_path / "failing.py").write_text(text.replace('"rows": 20', '"rows": 20, "topics": 1'))
     done = attnlab("check", "failing.py", "--seeds", "8", "--processes", "0", cwd=tmp_path)
     assert done.returncode == 1
     assert "too many runs failed" in done.stderr

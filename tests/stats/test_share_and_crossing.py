@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binomtest
 
 from attnlab._errors import AttnlabError
-from attnlab.stats import Crossing, crossing, wilson_interval
+from attnlab.stats import Crossing, crossing, crossings, wilson_interval
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
@@ -68,3 +68,25 @@ def test_already_met_not_reached_and_gaps():
 def test_curves_that_are_none_are_refused(x, y, words):
     with pytest.raises(AttnlabError, match=words):
         crossing(x, y, 1.5)
+
+
+@pytest.mark.parametrize("log_x", [True, False])
+@pytest.mark.parametrize("rising", [True, False])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_many_curves_at_once_are_one_by_one(log_x, rising, gaps):
+    rng = np.random.default_rng(0)
+    x, curves = np.geomspace(1, 50, 5), np.round(rng.normal(0, 1, (200, 5)), 1)
+    curves[rng.random(curves.shape) < 0.1] = np.inf
+    curves[rng.random(curves.shape) < 0.1] = -np.inf
+    if gaps:
+        curves[rng.random(curves.shape) < 0.1] = np.nan
+    found = crossings(x, curves, 0.5, log_x=log_x, rising=rising)
+    each = [crossing(x, row, 0.5, log_x=log_x, rising=rising) for row in curves]
+    assert found.kind.tolist() == [one.kind for one in each]
+    np.testing.assert_array_equal(found.value, [one.value for one in each])
+    assert len(set(found.kind.tolist())) == 3
+
+
+def test_many_curves_need_two_axes():
+    with pytest.raises(AttnlabError, match="expected \\(curves, points\\)"):
+        crossings([1, 2], [1.0, 2.0], 0.5)

@@ -43,6 +43,8 @@ def test_explore_trains_compares_and_can_be_read_again(tmp_path):
         ({"momentum": 0.9}, {"prediction"}),
         ({"trained": ("embeddings",)}, {"relation"}),
         ({"label_noise": 0.5}, {"prediction"}),
+        ({"topic_words_in_sentence": 2}, {"prediction"}),
+        ({"reach": 1, "head": "two_layer"}, {"prediction"}),
     ],
 )
 def test_what_theory_cannot_say_is_said(tmp_path, changes, absent):
@@ -71,8 +73,8 @@ def test_prediction_without_training_is_the_reduced_flow():
 
 
 def test_runs_that_all_fail_say_why(tmp_path):
-    settings = TopicSettings(**{**_SMALL.__dict__, "batch_size": 10**6})
-    with pytest.raises(AttnlabError, match="all 2 runs failed: batch_size=1000000"):
+    settings = TopicSettings(**{**_SMALL.__dict__, "sentences": 3})
+    with pytest.raises(AttnlabError, match=r"all 2 runs failed: the topic word .* occurs in none of 3 sentences"):
         explore(settings, tmp_path, seeds=2, processes=0, progress=False)
 
 
@@ -106,6 +108,11 @@ def test_the_command(tmp_path):
         (("--topics", "1"), "at least 2 topics"),
         (("--head-scale", "-1"), "a scale must be"),
         (("--predict-only", "--momentum", "0.9"), "no prediction"),
+        (("--until", "0"), "until=0.0: expected a finite time"),
+        (("--until", "inf", "--head", "two_layer"), "until=inf"),
+        (("--step-size", "0", "--predict-only"), "step_size=0.0 must be positive"),
+        (("--batch-size", "9999"), "batch_size=9999: expected 1 to 4000"),
+        (("--optimizer", "adam", "--momentum", "0.9"), "Adam has its own"),
     ],
 )
 def test_mistakes_are_named(tmp_path, words, message):

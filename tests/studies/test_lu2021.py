@@ -14,7 +14,7 @@ from attnlab.studies import ABLATION, REFERENCE, TopicSettings, _lu2021, train_t
 from attnlab.studies._measure import log_agreement, predicted_errors
 
 _TINY: dict[str, Any] = {
-    "sentences": 60,
+    "sentences": 80,
     "test_sentences": 20,
     "dictionary": 40,
     "noise_words": 5,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -66,12 +66,12 @@ class Criterion:
 
     def judge(self, data: Data) -> CriterionResult:
         """Measure and compare."""
-        by_seed = _by_seed(self.measure(data))
+        values = self.measure(data)
+        by_seed = _by_seed(values)
         if not by_seed:
             return CriterionResult(self, None, None, "inconclusive", (), "nothing could be measured")
-        if self.kind == "bound":
-            return self._bound(by_seed)
-        return self._estimate(by_seed) if self.kind == "estimate" else self._share(by_seed)
+        judged = {"bound": self._bound, "estimate": self._estimate, "share": self._share}[self.kind](by_seed)
+        return replace(judged, asked=values.sizes["seed"])
 
     def _bound(self, by_seed: list[np.ndarray]) -> CriterionResult:
         statistic = _STATISTICS[self.statistic]
@@ -129,6 +129,7 @@ class CriterionResult:
     verdict: Verdict
     by_seed: tuple[float, ...]
     reason: str = ""
+    asked: int = 0
 
     def record(self) -> dict[str, Any]:
         """As it stands in ``claims.json``."""
@@ -138,7 +139,7 @@ class CriterionResult:
             "interval": None if self.interval is None else list(self.interval),
             "threshold": list(c.threshold) if isinstance(c.threshold, tuple) else c.threshold,
             "verdict": self.verdict, "relation": c.relation, "unit": c.unit, "of": c.statistic,
-            "by_seed": list(self.by_seed), "reason": self.reason,
+            "by_seed": list(self.by_seed), "reason": self.reason, "seeds": [len(self.by_seed), self.asked],
         }  # fmt: skip
 
 

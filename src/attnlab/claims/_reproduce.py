@@ -67,6 +67,8 @@ def reproduce(
     count = seeds if seeds is not None else (8 if scale == "quick" else 16)
     if count < 1:
         raise AttnlabError(f"seeds={seeds}: expected at least 1 (and at least 8 for claims with an interval)")
+    if (out / "dynamics.json").exists():
+        raise AttnlabError(f"{out} holds what `attnlab dynamics` wrote; give another folder (--out)")
     begun = time.monotonic()
     studies = _studies(claims)
     results: dict[str, Results] = {}

@@ -196,16 +196,16 @@ def _far(prediction: xr.Dataset) -> Section:
         _words(prediction, "score", id="far_words", along="time"),
         *far_figures(prediction, prefix="far", titles=_FAR),
     ]
-    return Section(
-        "foretold", "Where it is heading",
-        "The reduced model followed to times that no training reaches, with the words' population frequencies.",
-        figures=tuple(figures),
-    )  # fmt: skip
+    far = "followed to times that no training reaches"
+    if prediction.attrs.get("method") == "descent":
+        far = "followed by its descent map, to the last step (a head with kinks has no adaptive flow)"
+    statement = f"The reduced model {far}, with the words' population frequencies."
+    return Section("foretold", "Where it is heading", statement, figures=tuple(figures))
 
 
 def _told_phases(run: xr.Dataset, absent: Mapping[str, str]) -> Section:
     title = "The phases of one word"
-    statement = "Some words are suppressed first; all wait, set off, rise steeply and then slow down."
+    statement = "A word may be suppressed first; it waits, sets off, rises steeply and then slows down."
     if not {"phase", "score", "norm", "suppressed_until", "depth", "onset", "saturation"} <= set(run.data_vars):
         return Section("phases", title, statement, body=_why("phases", "The story of each word", absent))
     names = tuple(run.attrs.get("phases", PHASES))

@@ -102,12 +102,12 @@ def far_figures(far: xr.Dataset, *, prefix: str, titles: tuple[str, str, str]) -
     figures = [
         band_figure(
             time, loss, id=f"{prefix}_loss", title=titles[0], x_label=label, y_label="loss",
-            log_x=True, log_y=True, singles=_SINGLES, guides=slope, caption=f"The reduced model's flow. {_BAND}",
+            log_x=True, log_y=True, singles=_SINGLES, guides=slope, caption=f"The reduced model. {_BAND}",
         ),
         band_figure(
             time, attention, id=f"{prefix}_attention", title=titles[2], log_x=True,
             lines={"": 1.0}, x_label=label, y_label="attention on the topic word", singles=_SINGLES,
-            caption=f"Mean over the topic words. Even at τ = {end} the other words keep a share. {_BAND}",
+            caption=f"Mean over the topic words. Followed to τ = {end}. {_BAND}",
         ),
     ]  # fmt: skip
     if time[-1] >= 1e6:
@@ -164,8 +164,8 @@ def reduced_figures(run: xr.Dataset, *, prefix: str) -> list[Figure]:
             {"topic word": (run["onset"], run["predicted_onset"])}, id=f"{prefix}_onset", log_x=True, log_y=True,
             title="When a word sets off", x_label="onset measured, step", y_label="onset predicted, step",
             identity=True,
-            caption="One dot per topic word and seed: the step at which its score reaches 0.5. On the dotted line "
-                    "theory is exact.",
+            caption="One dot per topic word and seed: the step at which its score reaches half of its last value. On "
+                    "the dotted line theory is exact.",
         ))  # fmt: skip
     return figures
 

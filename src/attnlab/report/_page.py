@@ -218,7 +218,7 @@ def _criterion(entry: Mapping[str, Any]) -> Criterion:
     threshold = entry.get("threshold")
     return Criterion(
         name=entry["name"],
-        kind=entry.get("kind", ""),
+        kind=_kind(entry),
         statistic=entry.get("statistic"),
         interval=None if bounds is None else (bounds[0], bounds[1]),
         threshold=tuple(threshold) if isinstance(threshold, list) else threshold,
@@ -226,6 +226,12 @@ def _criterion(entry: Mapping[str, Any]) -> Criterion:
         relation=_SIGNS.get(entry.get("relation") or "", entry.get("relation") or ""),
         unit=entry.get("unit", ""),
     )
+
+
+def _kind(entry: Mapping[str, Any]) -> str:
+    """The kind of a criterion, and how many seeds it could be measured in where those are not all."""
+    measured, asked = entry.get("seeds") or (0, 0)
+    return f"{entry.get('kind', '')}, {measured} of {asked} seeds" if 0 < measured < asked else entry.get("kind", "")
 
 
 def _control(entry: Mapping[str, Any]) -> Control:

@@ -51,6 +51,42 @@ def crossing(x: Any, y: Any, level: float, *, log_x: bool = True, rising: bool =
     return Crossing("crossed", float(np.exp(place) if log_x else place))
 
 
+@dataclass(frozen=True, eq=False)
+class Crossings:
+    """Where each of many curves met a level: arrays of ``Crossing``'s two fields, shape (curves,)."""
+
+    kind: np.ndarray
+    value: np.ndarray
+
+
+def crossings(x: Any, curves: Any, level: float, *, log_x: bool = True, rising: bool = True) -> Crossings:
+    """``crossing`` of every row of ``curves``, shape (curves, points), all at once: thousands of resamples.
+
+    >>> found = crossings([1, 10, 100], [[0.0, 0.5, 1.0], [0.0, 0.5, 0.6]], 0.75)
+    >>> found.kind.tolist(), found.value.round(2).tolist()
+    (['crossed', 'not reached'], [31.62, nan])
+    """
+    rows = np.asarray(curves, np.float64)
+    if rows.ndim != 2 or len(rows) == 0:
+        raise AttnlabError(f"curves has shape {rows.shape}: expected (curves, points) with at least one curve")
+    if np.isnan(rows).any():
+        found = [crossing(x, row, level, log_x=log_x, rising=rising) for row in rows]
+        return Crossings(np.array([one.kind for one in found], "<U11"), np.array([one.value for one in found]))
+    x, _ = _curve(x, rows[0], log_x)
+    met = rows >= level if rising else rows <= level
+    first = np.argmax(met, axis=1)
+    kind = np.where(met.any(axis=1), np.where(first == 0, "already met", "crossed"), "not reached")
+    at, each, left = np.log(x) if log_x else x, np.arange(len(rows)), np.maximum(first - 1, 0)
+    before, after = rows[each, left], rows[each, first]
+    sloped = np.isfinite(before) & np.isfinite(after) & (before != after)
+    gap = np.where(sloped, after, 1.0) - np.where(sloped, before, 0.0)
+    share = np.where(sloped, (level - np.where(sloped, before, 0.0)) / gap, 1.0)
+    place = at[left] + share * (at[first] - at[left])
+    value = np.where(share == 1.0, x[first], np.exp(place) if log_x else place)
+    value = np.where(kind == "already met", x[0], value)
+    return Crossings(kind, np.where(kind == "not reached", np.nan, value))
+
+
 def _curve(x: Any, y: Any, log_x: bool) -> tuple[np.ndarray, np.ndarray]:
     """The points of the curve, checked."""
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)

@@ -58,10 +58,7 @@ def explore(
     Where the reduced model applies, its flow is followed to the time ``until``. Interrupted and called again, it goes
     on where it was.
     """
-    if seeds < 1:
-        raise AttnlabError(f"seeds={seeds}: expected at least 1")
-    settings.config()  # a mistake in the settings is told before any run starts
-    out = Path(folder)
+    out = _checked(settings, folder, seeds, until)
     absent = _absent(settings)
     chosen = replace(settings, record="relation", predict="prediction" not in absent, ending=True)
     given = {f.name: getattr(chosen, f.name) for f in fields(chosen) if f.name not in ("arm", "seed")}
@@ -87,11 +84,27 @@ def foretell(
     settings: TopicSettings, folder: str | Path, *, seeds: int = 4, until: float = 1e12, command: str = ""
 ) -> Exploration:
     """Only predict: ``explore`` without data and without training."""
+    out = _checked(settings, folder, seeds, until)
     begun = time.monotonic()
     found = predict(settings, seeds=seeds, until=until)
     absent = {"dynamics": "nothing was trained: this is the reduced model's prediction alone"}
     about = _about(settings, [_far_card(found)], absent, seeds, time.monotonic() - begun, command)
-    return _stored(Path(folder), {"prediction": found}, about, ok=True)
+    return _stored(out, {"prediction": found}, about, ok=True)
+
+
+def _checked(settings: TopicSettings, folder: str | Path, seeds: int, until: float) -> Path:
+    """The folder; a mistake in the call is told before any run starts."""
+    out = Path(folder)
+    if seeds < 1:
+        raise AttnlabError(f"seeds={seeds}: expected at least 1")
+    if not settings.step_size < until < float("inf"):
+        raise AttnlabError(f"until={until}: expected a finite time above one step, {settings.step_size}")
+    if out.exists() and not out.is_dir():
+        raise AttnlabError(f"{out} is a file; expected a folder, or a name that is free")
+    if (out / "claims.json").exists():
+        raise AttnlabError(f"{out} holds a reproduction of claims; give another folder (--out)")
+    settings.config()
+    return out
 
 
 def predict(
@@ -111,12 +124,16 @@ def predict(
     """
     from attnlab.dynamics import onset_time
 
+    if seeds < 1:
+        raise AttnlabError(f"seeds={seeds}: expected at least 1")
     reason = _absent(settings).get("prediction")
     if reason:
         raise AttnlabError(f"no prediction: {reason}")
-    runs = [predict_one(replace(settings, seed=k), until, rows, root_seed) for k in range(seeds)]
+    far = max(until, settings.steps * settings.step_size)
+    runs = [predict_one(replace(settings, seed=k), far, rows, root_seed) for k in range(seeds)]
     found = xr.concat(runs, dim=xr.DataArray(np.arange(seeds), dims="seed", name="seed"))
     assert isinstance(found, xr.Dataset)
+    found.attrs["method"] = "descent" if settings.head == "two_layer" else "flow"
     end = found.score.interp(time=min(settings.steps * settings.step_size, float(found.time[-1])))
     return found.assign(onset=onset_time(found.score, level=(0.5 * end.drop_vars("time")).where(end > 0)))
 
@@ -177,6 +194,8 @@ def _absent(s: TopicSettings) -> dict[str, str]:
         absent["prediction"] = "the reduced model follows plain full-batch gradient descent, not another optimiser"
     elif s.label_noise:
         absent["prediction"] = "labels are drawn anew, and the reduced model knows of no label noise"
+    elif s.topic_words_in_sentence > 1 or s.topic_noise:
+        absent["prediction"] = "the reduced model knows one topic word in a sentence, and there may be several"
     elif s.reach is not None:
         absent["prediction"] = "inputs are contextual, and the reduced model knows single words only"
     if not {"keys", "embeddings"} <= set(parts):
@@ -194,8 +213,8 @@ def _measure(run: xr.Dataset, s: TopicSettings) -> dict[str, xr.Dataset]:
             "predicted_attention", "predicted_loss", "alignment")  # fmt: skip
     found = found.assign({name: run[name] for name in kept if name in run})
     if "predicted_score" in run:
-        found = found.merge(predicted_errors(run))
-    found = found.merge(phases(run), compat="override")
+        found = found.merge(predicted_errors(run).drop_vars("onset"))
+    found = found.merge(phases(run))
     data = {"dynamics": found}
     if "final_score" in run:
         ends = run[["final_score", "final_norm"]]
@@ -224,10 +243,8 @@ def _about(
 def _far_card(found: xr.Dataset) -> dict[str, Any]:
     last, end = found.isel(time=-1), f"{float(found.time[-1]):.3g}"
     onset, attention = float(found.onset.median()), float(last.attention.median())
-    text = (
-        f"Foretold: the median topic word sets off at time {onset:.3g}; at time {end} it gets {attention:.2f} of the "
-        "attention."
-    )
+    first = f"the median topic word sets off at time {onset:.3g}" if np.isfinite(onset) else "no word sets off"
+    text = f"Foretold: {first}; at time {end} it gets {attention:.2f} of the attention."
     return _card("prediction", text, f"{float(last.loss.median()):.2g}", f"median loss at time {end}")
 
 
@@ -261,11 +278,22 @@ def _prediction_card(run: xr.Dataset, absent: Mapping[str, str]) -> dict[str, An
     label = "reduced model"
     if "prediction" in absent:
         return _card(label, f"No prediction: {absent['prediction']}.")
-    if not bool(np.isfinite(run.onset_error).any()):
+    missed, both = int(np.isinf(run.onset_error).sum()), int(np.isfinite(run.onset_error).sum())
+    said = []
+    if both:
+        late = 100 * float(run.onset_error.where(np.isfinite(run.onset_error)).median())
+        said.append(f"Predicted before training: onset off by {late:.1f} % (median)")
+    if missed:
+        said.append(f"for {missed} of {run.onset_error.size} words only one of theory and training has an onset")
+    if not said:
         return _card(label, "Neither theory nor training has a word set off within these steps.")
-    late, final = (100 * float(run[n].where(np.isfinite(run[n])).median()) for n in ("onset_error", "final_error"))
-    text = f"Predicted before training: onset off by {late:.1f} %, final score by {final:.1f} % (medians)."
-    return _card(label, text, f"{float(run.onset.median()):.0f} steps", "median onset")
+    if bool(run.final_error.notnull().any()):
+        said.append(f"final score off by {100 * float(run.final_error.median()):.1f} %")
+    else:
+        said.append("training has not settled, so there is no final score to compare")
+    text = "; ".join(said) + "."
+    shown = f"{float(run.onset.median()):.0f} steps" if bool(run.onset.notnull().any()) else ""
+    return _card(label, text[0].upper() + text[1:], shown, "median onset" if shown else "")
 
 
 def _phases_card(run: xr.Dataset) -> dict[str, Any]:

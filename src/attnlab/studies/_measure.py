@@ -28,9 +28,10 @@ def measure_relation(data: xr.Dataset, others: Any = _OTHERS) -> xr.Dataset:
         "scaled_norm": data.query_norm * data.norm,
         "predicted_scaled_norm": sen_norm(data.score, others=others, query_norm=data.query_norm, initial_norm=start),
         "sen_error": sen_error(data, others),
-        "sen_error_corrected": sen_error(data, others, form="corrected"),
         "sen_error_wrong_query": sen_error(data.assign(query_norm=1.2 * data.query_norm), others),
     }
+    if "i1" in data:
+        measured["sen_error_corrected"] = sen_error(data, others, form="corrected")
     if "i2" in data:
         measured["identity_error"] = identity_error(data)
     if "score_sum" in data:
@@ -56,19 +57,26 @@ def log_agreement(data: xr.Dataset, rows: int = 60) -> xr.DataArray:
 def predicted_errors(data: xr.Dataset, *, least_score: float = 0.05, settled: float = 0.1) -> xr.Dataset:
     """Relative errors of the reduced model: along training, at its end, and of the onset; each with m halved too.
 
-    The onset is the step at which a score reaches half of its own last value. A run whose loss is still above
-    ``settled`` at the last step is in the midst of its onset and has no final score yet: ``final_error`` is nan there.
+    Errors are relative to the measured score, and counted wherever it or the prediction is above ``least_score``. The
+    onset is the step at which a score reaches half of its own last value; one that ends below ``least_score`` has none,
+    and where only one of the two has one the error is infinite. A run whose loss is still above ``settled`` at the last
+    step is in the midst of its onset and has no final score yet: ``final_error`` is nan there.
     """
     from attnlab.dynamics import onset_time
 
     steps = data.step.values
-    onset = onset_time(data.score, time=steps)
+
+    def onset_of(score: xr.DataArray) -> xr.DataArray:
+        return onset_time(score, time=steps).where(score.isel(step=-1, drop=True) >= least_score)
+
+    onset = onset_of(data.score)
     done = data.loss.isel(step=-1, drop=True) <= settled
     found = {"onset": onset, "settled": done.astype(float)}
     for name, prefix in (("predicted", ""), ("halved", "halved_")):
         theory = data[f"{name}_score"]
-        error = abs(theory - data.score) / data.score.where(data.score > least_score)
-        early = onset_time(theory, time=steps)
+        relevant = np.maximum(theory, data.score) > least_score
+        error = (abs(theory - data.score) / data.score.clip(min=least_score)).where(relevant)
+        early = onset_of(theory)
         missed = onset.isnull() != early.isnull()  # only one of the two ever sets off: as wrong as can be
         found[f"{prefix}score_error"] = error
         found[f"{prefix}final_error"] = error.isel(step=-1, drop=True).where(done)

@@ -34,7 +34,8 @@ class TopicSettings:
       ``"curves"`` scores, norms, attention and separation only. ``rows``: how many steps are recorded.
     - ``predict``: the reduced model's prediction beside what training did, with m halved too, as a control;
       ``ending``: final scores and norms of all words.
-    - ``reach``: attention acts on a convolution over so many neighbours to each side instead of on single words.
+    - ``reach``: attention acts on a convolution over so many neighbours to each side, itself trained, instead of on
+      single words.
     """
 
     arm: str = ""
@@ -72,9 +73,20 @@ class TopicSettings:
         for name, allowed in (("head", HEADS), ("record", RECORDS), ("optimizer", ("descent", "adam"))):
             if getattr(self, name) not in allowed:
                 raise AttnlabError(f"{name}={getattr(self, name)!r}: expected one of {', '.join(allowed)}")
-        for name in ("rows", "sentences", "test_sentences"):
+        for name in ("rows", "sentences", "test_sentences", "steps"):
             if getattr(self, name) < 1:
                 raise AttnlabError(f"{name}={getattr(self, name)}: expected at least 1")
+        if not self.step_size > 0 or not 0 <= self.momentum < 1 or not self.weight_decay >= 0:
+            raise AttnlabError(
+                f"step_size={self.step_size} must be positive, momentum={self.momentum} between 0 and 1, "
+                f"weight_decay={self.weight_decay} ≥ 0"
+            )
+        if self.batch_size is not None and not 1 <= self.batch_size <= self.sentences:
+            raise AttnlabError(f"batch_size={self.batch_size}: expected 1 to {self.sentences}, the number of sentences")
+        if self.optimizer == "adam" and self.momentum:
+            raise AttnlabError(f"momentum={self.momentum}: Adam has its own; use optimizer='descent' with momentum")
+        if isinstance(self.trained, str):
+            raise AttnlabError(f"trained={self.trained!r}: give a tuple of parts, as ('{self.trained}',)")
 
     def task(self) -> TopicTask:
         """Where the sentences come from."""
@@ -219,14 +231,20 @@ def predictions(
 
     ids = task.topic_word_ids
     steps = data.step.values
+    frequency = corpus.sentence_frequency[ids] / len(corpus)
+    if frequency.min() == 0:
+        missing = corpus.vocabulary[ids[int(np.argmin(frequency))]]
+        raise AttnlabError(f"the topic word {missing!r} occurs in none of {len(corpus)} sentences: draw more")
     found = {}
     for name, others in (("predicted", s.others), ("halved", s.others / 2)):
         model = ReducedModel.of(
             start, words=ids, labels=task.topic_of_word[ids],
-            frequency=corpus.sentence_frequency[ids] / len(corpus), others=others,
+            frequency=frequency, others=others,
         )  # fmt: skip
         if s.head in ("fixed", "linear"):
             theory = reduced_flow(model, steps * s.step_size).rename(time="step").assign_coords(step=steps)
+            if not bool(theory.success):
+                raise AttnlabError("the reduced model's integrator gave up: no prediction to compare with")
         else:
             when = At(tuple(int(k) for k in steps))
             theory = reduced_descent(model, int(steps[-1]), step_size=s.step_size, when=when)

@@ -1,0 +1,32 @@
+"""The complexity lens: how many samples a model needs, as functions of scores with dims (seed, size)."""
+
+from attnlab.complexity._agreement import RankAgreement, rank_agreement_with
+from attnlab.complexity._back_test import BackTest
+from attnlab.complexity._bounds import BoundRatios, Bounds, bound_ratios
+from attnlab.complexity._exponent import Exponent, exponent
+from attnlab.complexity._extrapolate import Extrapolation, back_test, extrapolate
+from attnlab.complexity._learning_curve import Fitted, learning_curve, on_subsets
+from attnlab.complexity._needed import NeededSamples, needed_samples
+from attnlab.complexity._ratio import WORTHWHILE, SampleRatio, sample_ratio
+
+__all__ = [
+    "WORTHWHILE",
+    "BackTest",
+    "BoundRatios",
+    "Bounds",
+    "Exponent",
+    "Extrapolation",
+    "Fitted",
+    "NeededSamples",
+    "RankAgreement",
+    "SampleRatio",
+    "back_test",
+    "bound_ratios",
+    "exponent",
+    "extrapolate",
+    "learning_curve",
+    "needed_samples",
+    "on_subsets",
+    "rank_agreement_with",
+    "sample_ratio",
+]

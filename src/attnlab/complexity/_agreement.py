@@ -1,0 +1,136 @@
+"""Whether predicted and measured ratios come in the same order, though some are only bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from attnlab._errors import AttnlabError
+from attnlab.complexity._curves import LEAST_SEEDS, percentiles, picks_of
+from attnlab.complexity._ratio import SampleRatio
+from attnlab.stats import Interval
+
+
+@dataclass(frozen=True, eq=False)
+class RankAgreement:
+    """Spearman's ρ between predicted and measured ratios over settings.
+
+    - ``value``: the *lowest* ρ found that the bounded measurements allow; ``highest`` the highest; equal if none is;
+    - ``interval``: over resampled settings, from the lowest at its low end to the highest at its high end; [−1, 1] for
+      fewer than 8 settings;
+    - ``predicted``, ``measured``: the values used; ``bounded``: which were "at least" (+1) or "at most" (−1);
+      ``left_out``: how many settings said nothing.
+    """
+
+    value: float
+    highest: float
+    interval: Interval
+    predicted: np.ndarray
+    measured: np.ndarray
+    bounded: np.ndarray
+    left_out: int
+
+    def __str__(self) -> str:
+        low, high, level = self.interval.low, self.interval.high, f"{self.interval.level:.0%}".replace("%", " %")
+        said = f"rank agreement {self.value:.2f} over {self.measured.size} settings"
+        said += f" ({level} interval {low:.2f} to {high:.2f}"
+        only = int(np.count_nonzero(self.bounded))
+        said += f"; {only} known only as bounds, taken at their worst; {self.highest:.2f} at their best" if only else ""
+        return said + (f"; {self.left_out} left out)" if self.left_out else ")")
+
+
+def rank_agreement_with(
+    predicted: Any, measured: Sequence[SampleRatio] | Any, *, at_least: Any = None, at_most: Any = None,
+    confidence: float = 0.95, resamples: int = 2000, seed: int = 0,
+) -> RankAgreement:  # fmt: skip
+    """Spearman's ρ of predictions against measured ratios, one of each per setting, resampled over settings.
+
+    ``measured`` are ``SampleRatio`` records, or numbers with masks ``at_least`` and ``at_most`` for those that are
+    bounds; nan (an unknown ratio) is left out. A bounded value may lie anywhere beyond its bound: each is moved to
+    every place among the others in turn, from two starts, until no move lowers (raises) ρ. The low end is what may be
+    claimed.
+
+    >>> rank_agreement_with([1, 2, 3, 4], [1.0, 2.0, 3.0, 9.0]).value
+    1.0
+    >>> round(rank_agreement_with([1, 2, 3, 4], [1.0, 2.0, 3.0, 9.0], at_least=[True, False, False, False]).value, 6)
+    -0.2
+    """
+    x, y, side, left_out = _settings(predicted, measured, at_least, at_most)
+    picks = picks_of(len(x), resamples, seed)
+    ends, many = [], []
+    for sign in (-1, 1):
+        placed = _place(x, y, side, sign)
+        ends.append(float(_spearman(x, placed)[0]))
+        drawn = _spearman(x[picks], placed[picks])
+        many.append(drawn[~np.isnan(drawn)])
+    interval = Interval(low=-1.0, high=1.0, estimate=ends[0], level=confidence)
+    if len(x) >= LEAST_SEEDS and min(len(each) for each in many):
+        interval = percentiles(many[0], many[1], ends[0], confidence)
+    return RankAgreement(ends[0], ends[1], interval, x, y, side, left_out)
+
+
+def _settings(
+    predicted: Any, measured: Any, at_least: Any, at_most: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """Predictions, measurements and on which side they are open, without those that say nothing."""
+    x = np.asarray(predicted, np.float64)
+    if len(measured) and all(isinstance(one, SampleRatio) for one in measured):
+        y = np.array([one.value for one in measured])
+        side = np.array([{"at least": 1, "at most": -1}.get(one.kind, 0) for one in measured])
+    else:
+        y = np.asarray(measured, np.float64)
+        masks = [np.zeros(y.shape, bool) if mask is None else np.asarray(mask, bool) for mask in (at_least, at_most)]
+        if masks[0].shape != y.shape or masks[1].shape != y.shape or (masks[0] & masks[1]).any():
+            raise AttnlabError("at_least and at_most: expected one mask per setting, no setting in both")
+        side = masks[0].astype(int) - masks[1].astype(int)
+    if x.ndim != 1 or x.shape != y.shape:
+        raise AttnlabError(f"{x.shape} predictions for {y.shape} measurements: expected one of each per setting")
+    keep = np.isfinite(x) & np.isfinite(y)
+    if keep.sum() < 3:
+        raise AttnlabError(f"{int(keep.sum())} settings with a measured ratio: expected at least 3; measure more")
+    return x[keep], y[keep], side[keep], int((~keep).sum())
+
+
+def _spearman(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Correlation of ranks of each row, ties shared; nan where one of the two is constant."""
+    a, b = (rankdata(np.atleast_2d(each), axis=1) for each in (x, y))
+    a, b = a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
+    spread = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
+    varied = spread > 0
+    return np.where(varied, np.clip((a * b).sum(axis=1) / np.where(varied, spread, 1.0), -1.0, 1.0), np.nan)
+
+
+def _place(x: np.ndarray, y: np.ndarray, side: np.ndarray, sign: int) -> np.ndarray:
+    """Measurements with the open ones moved beyond their bounds until no move raises sign · ρ; the best of two starts.
+
+    One start is the bounds themselves, the other has all open values farthest out, in the order that suits ``sign``.
+    """
+    far = y.copy()
+    rank = rankdata(x) * sign
+    span = np.ptp(y) + 1.0
+    far[side > 0] = y.max() + span + rank[side > 0]
+    far[side < 0] = y.min() - 2 * span - len(y) + rank[side < 0]
+    ends = [_climb(x, start, y, side, sign) for start in (y, far)]
+    return max(ends, key=lambda placed: float(np.nan_to_num(sign * _spearman(x, placed)[0], nan=-2.0)))
+
+
+def _climb(x: np.ndarray, start: np.ndarray, y: np.ndarray, side: np.ndarray, sign: int) -> np.ndarray:
+    """Move one open value at a time to its best place among the others."""
+    placed, moved = start.copy(), True
+    while moved:
+        moved = False
+        for k in np.flatnonzero(side):
+            others = np.unique(np.delete(placed, k))
+            gaps = np.concatenate([[others[0] - 1], (others[1:] + others[:-1]) / 2, [others[-1] + 1], others, [y[k]]])
+            gaps = gaps[(gaps - y[k]) * side[k] >= 0]
+            trials = np.tile(placed, (len(gaps), 1))
+            trials[:, k] = gaps
+            scores = np.nan_to_num(sign * _spearman(np.broadcast_to(x, trials.shape), trials), nan=-2.0)
+            best = int(np.argmax(scores))
+            if scores[best] > np.nan_to_num(sign * _spearman(x, placed)[0], nan=-2.0) + 1e-12:
+                placed, moved = trials[best], True
+    return placed

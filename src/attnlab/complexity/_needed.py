@@ -1,0 +1,132 @@
+"""How many samples a model needs for a level (THEORY B2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import xarray as xr
+
+from attnlab.complexity._curves import (
+    LEAST_SEEDS,
+    Curves,
+    Failed,
+    Needed,
+    Outcome,
+    Statistic,
+    number,
+    percentiles,
+    picks_of,
+    read_curves,
+    span,
+)
+from attnlab.stats import Interval, wilson_interval
+
+
+@dataclass(frozen=True, eq=False)
+class NeededSamples:
+    """The number of training samples at which a curve first meets a level.
+
+    - ``outcome``: ``"crossed"``; ``"not reached"`` on this grid; ``"already met"`` at the smallest size, so that
+      ``value`` is only an upper bound;
+    - ``value``: the number n (the smallest size if already met, nan if not reached);
+    - ``interval``: of n, over seeds; ``low`` is 0 where it lies below the smallest size, ``high`` is infinite where
+      it lies beyond the largest; (0, inf) for fewer than 8 seeds;
+    - ``lasting``: whether the level, once met, is met at every larger size too;
+    - ``per_seed``: each seed's own n, dims (seed,): inf where it does not reach the level, the smallest size where
+      it has already met it; ``share``: of seeds that reach it by themselves, with Wilson's interval;
+    - ``curve``: the seed statistic, dims (size,); ``missing``: the number of fits without a score.
+    """
+
+    outcome: Outcome
+    value: float
+    interval: Interval
+    level: float
+    lasting: bool
+    share: Interval
+    per_seed: xr.DataArray
+    curve: xr.DataArray
+    missing: int
+
+    @property
+    def smallest(self) -> float:
+        """The smallest size of the grid."""
+        return float(self.curve["size"].values[0])
+
+    @property
+    def largest(self) -> float:
+        """The largest size of the grid."""
+        return float(self.curve["size"].values[-1])
+
+    def __str__(self) -> str:
+        seeds = self.per_seed.size
+        reach = f"{int(np.isfinite(self.per_seed.values).sum())} of {seeds} seeds reach it by themselves"
+        beyond = f"beyond {number(self.largest)}"
+        known = span(self.interval, beyond) if seeds >= LEAST_SEEDS else f"no interval from {seeds} seeds"
+        if self.outcome == "crossed":
+            said = f"{self.level:g} is reached with {number(self.value)} samples ({known}; {reach})"
+        elif self.outcome == "already met":
+            said = f"{self.level:g} is already met with the fewest, {number(self.value)} samples ({reach})"
+        else:
+            from_ = self.interval.low if seeds >= LEAST_SEEDS else 0.0
+            start = f"; {self.interval.level:.0%} interval from {number(from_)}".replace("%", " %")
+            start = start if 0 < from_ < self.largest else ""
+            said = f"{self.level:g} is not reached with up to {number(self.largest)} samples ({reach}{start})"
+        if not self.lasting:
+            said += ", and left again at a larger size"
+        return said + (f"; {self.missing} fits have no score" if self.missing else "")
+
+
+def needed_samples(
+    errors: xr.DataArray, level: float, *, falling: bool = True, statistic: Statistic = "median",
+    failed: Failed = "worst", confidence: float = 0.95, resamples: int = 2000, seed: int = 0,
+) -> NeededSamples:  # fmt: skip
+    """n_ε: where the seed statistic of ``errors`` first meets ``level``, linear in log n between sizes.
+
+    ``errors`` has dims (seed, size). ``falling=False`` for a score that rises, such as accuracy. ``statistic`` over
+    seeds: the median for regression errors, the mean for accuracies. The interval is the percentile interval over
+    resampled seeds; a resample that does not reach the level counts as infinite, one that has already met it as zero,
+    so that both ends stay honest. It covers chance in data and training, not the interpolation between sizes: on a
+    grid of factor 2 the n of an error that falls as 1/n is up to about 6 % too large.
+
+    A nan is a fit that failed: ``failed="worst"`` counts it as a fit that has not met the level (the mean of such a
+    size is then not met), ``"omit"`` leaves it out; either way it is counted in ``missing``. A size without any score
+    is not part of the grid.
+
+    >>> errors = xr.DataArray([[1.0, 0.4, 0.2]] * 8, dims=("seed", "size"), coords={"size": [10, 100, 1000]})
+    >>> print(needed_samples(errors, 0.3))
+    0.3 is reached with 316 samples (95 % interval 316 to 316; 8 of 8 seeds reach it by themselves)
+    >>> needed_samples(errors, 0.1).outcome, needed_samples(errors, 1.0).outcome
+    ('not reached', 'already met')
+    """
+    curves = read_curves(errors, falling=falling, statistic=statistic, failed=failed)
+    picks = picks_of(len(curves.values), resamples, seed)
+    return needed_of(curves, level, curves.needed(curves.over_seeds(picks), level), confidence)
+
+
+def needed_of(curves: Curves, level: float, drawn: Needed, confidence: float) -> NeededSamples:
+    """The record of one model, given what its resamples needed."""
+    centre = curves.over_seeds()
+    found, own = curves.needed(centre[None], level), curves.needed(curves.values, level)
+    value = float(found.high[0]) if np.isfinite(found.high[0]) else float("nan")
+    interval = percentiles(drawn.low, drawn.high, value, confidence)
+    if len(curves.values) < LEAST_SEEDS:
+        interval = Interval(low=0.0, high=float("inf"), estimate=value, level=confidence)
+    return NeededSamples(
+        outcome=cast(Outcome, str(found.kind[0])), value=value, interval=interval, level=level,
+        lasting=_lasting(curves, centre, level), share=wilson_interval(int(np.isfinite(own.high).sum()), len(own.high)),
+        per_seed=xr.DataArray(own.high, dims="seed", coords={"seed": curves.seeds}, name="needed"),
+        curve=labelled(curves, centre), missing=curves.missing,
+    )  # fmt: skip
+
+
+def labelled(curves: Curves, centre: np.ndarray) -> xr.DataArray:
+    """The seed statistic in the score's own sign, with its sizes."""
+    values = -centre if curves.turned else centre
+    return xr.DataArray(values, dims="size", coords={"size": curves.sizes}, name=curves.statistic)
+
+
+def _lasting(curves: Curves, centre: np.ndarray, level: float) -> bool:
+    met = centre[~np.isnan(centre)] <= (-level if curves.turned else level)
+    return bool(met[np.argmax(met) :].all()) if met.any() else True
