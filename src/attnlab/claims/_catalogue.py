@@ -17,7 +17,7 @@ CLAIMS: dict[str, Claim] = {claim.id: claim for group in GROUPS.values() for cla
 def resolve(names: Iterable[str]) -> tuple[Claim, ...]:
     """The claims that names of groups and claims stand for, each once, in the catalogue's order; all for no name.
 
-    >>> [claim.id for claim in resolve(["lu2021", "laws.identity"])]
+    >>> [claim.id for claim in resolve(["lu2021.sen", "laws.identity"])]
     ['laws.identity', 'lu2021.sen']
     """
     wanted: set[str] = set()
