@@ -19,9 +19,9 @@ import numpy as np  # noqa: E402
 from attnlab.models import WordAttentionConfig, kernel  # noqa: E402
 from attnlab.tasks import Corpus, TopicTask  # noqa: E402
 from attnlab.training import GradientDescent, Loss, Norms, Scores, WordObjective  # noqa: E402
+from attnlab.training._drive import padded as as_slots  # noqa: E402
 from attnlab.training._loop import Fixed, Rules, Shared, advance, start  # noqa: E402
 from attnlab.training._objective import Frame  # noqa: E402
-from attnlab.training._train import _padded  # noqa: E402
 
 _STEP = 0.1
 
@@ -61,7 +61,7 @@ def our_steps(config: WordAttentionConfig, corpus: Corpus, every: int | None = N
             stops, places = [at + steps], [512 if steps else 0]
         else:
             stops, places = [at + k for k in range(every, steps + 1, every)], list(range(steps // every))
-        run, rows = advance(rules, run, fixed, shared, *_padded(stops, places, 512))
+        run, rows = advance(rules, run, fixed, shared, *as_slots(stops, places, 512))
         return float(rows["loss"][0])
 
     return go

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Verdict = Literal["holds", "fails", "inconclusive", "reported", "not run"]
-Kind = Literal["bound", "estimate", "share"]
+Kind = Literal["bound", "estimate", "share", "interval"]
 Relation = Literal["<=", ">=", "in"]
 LEAST_SEEDS = 8
 Measure = Callable[[Data], "xr.DataArray"]
@@ -39,7 +39,10 @@ class Criterion:
     - ``"bound"``: ``statistic`` over all entries against the threshold, without an interval;
     - ``"estimate"``: ``statistic`` over seeds (entries of one seed are averaged first), with a bootstrap interval that
       must lie wholly on one side; needs at least 8 seeds;
-    - ``"share"``: the share of seeds for which the entries, as truth values, are all true, with a Wilson interval.
+    - ``"share"``: the share of seeds for which the entries, as truth values, are all true, with a Wilson interval;
+    - ``"interval"``: a quantity whose interval the study has found (needed samples, a ratio, an exponent): ``measure``
+      gives estimate, low and high end along the dimension ``end``, ends that are open being infinite; ``attrs`` may
+      say how many ``seeds`` it comes from and, as ``kind``, that the estimate is only a bound.
     - ``relation`` ``"in"`` asks for a value between the two thresholds. Without a ``statistic`` the worst value counts.
     """
 
@@ -67,11 +70,29 @@ class Criterion:
     def judge(self, data: Data) -> CriterionResult:
         """Measure and compare."""
         values = self.measure(data)
+        if self.kind == "interval":
+            return self._given(values)
         by_seed = _by_seed(values)
         if not by_seed:
             return CriterionResult(self, None, None, "inconclusive", (), "nothing could be measured")
         judged = {"bound": self._bound, "estimate": self._estimate, "share": self._share}[self.kind](by_seed)
         return replace(judged, asked=values.sizes["seed"])
+
+    def _given(self, values: xr.DataArray) -> CriterionResult:
+        if values.dims != ("end",) or values.sizes["end"] != 3:
+            raise AttnlabError(
+                f"criterion {self.name!r}: its measurement has the dimensions {dict(values.sizes)}; expected 'end' of "
+                "length 3: estimate, low, high"
+            )
+        estimate, low, high = (float(value) for value in values.values)
+        kind, seeds = str(values.attrs.get("kind", "")), int(values.attrs.get("seeds", 0))
+        if np.isnan([low, high]).any():
+            return CriterionResult(self, None, None, "inconclusive", (), "nothing could be measured")
+        value = estimate if np.isfinite(estimate) else None
+        verdict = self._verdict(low, high)
+        reason = "" if kind in ("exact", "crossed", "") else f"the value is {kind}"
+        reason = "" if verdict == "holds" else reason
+        return CriterionResult(self, value, (low, high), verdict, (), reason, seeds, kind)
 
     def _bound(self, by_seed: list[np.ndarray]) -> CriterionResult:
         statistic = _STATISTICS[self.statistic]
@@ -130,16 +151,23 @@ class CriterionResult:
     by_seed: tuple[float, ...]
     reason: str = ""
     asked: int = 0
+    bounded: str = ""
+
+    @property
+    def seeds(self) -> int:
+        """From how many seeds it was measured."""
+        return len(self.by_seed) if self.criterion.kind != "interval" else self.asked
 
     def record(self) -> dict[str, Any]:
         """As it stands in ``claims.json``."""
         c = self.criterion
         return {
             "name": c.name, "kind": c.kind, "statistic": self.value,
-            "interval": None if self.interval is None else list(self.interval),
+            "interval": None if self.interval is None else [v if np.isfinite(v) else None for v in self.interval],
             "threshold": list(c.threshold) if isinstance(c.threshold, tuple) else c.threshold,
             "verdict": self.verdict, "relation": c.relation, "unit": c.unit, "of": c.statistic,
-            "by_seed": list(self.by_seed), "reason": self.reason, "seeds": [len(self.by_seed), self.asked],
+            "by_seed": list(self.by_seed), "reason": self.reason, "seeds": [self.seeds, self.asked],
+            "bounded": self.bounded,
         }  # fmt: skip
 
 
@@ -205,7 +233,7 @@ class Claim:
             verdict, reason = "reported", f"{held} of {len(results)} settings keep it"
         entry |= {
             "verdict": verdict, "reason": reason, "criteria": [r.record() for r in results], "controls": controls,
-            "seeds": max((len(r.by_seed) for r in results), default=0),
+            "seeds": max((r.seeds for r in results), default=0),
         }  # fmt: skip
         return entry
 

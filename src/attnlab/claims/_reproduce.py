@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import platform
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -15,11 +12,10 @@ from typing import Any
 
 import xarray as xr
 
-import attnlab
 from attnlab._errors import AttnlabError
 from attnlab.claims._claim import Claim, contradicts
-from attnlab.runs import Event, InProcess, Processes, Results, load_datasets, run_plan, save_datasets, slug
-from attnlab.studies import Scale, Study, split_arms
+from attnlab.runs import Event, InProcess, Processes, Results, load_record, provenance, run_plan, save_record, slug
+from attnlab.studies import Scale, Study, checked_folder, split_arms
 
 SCHEMA = 1
 
@@ -63,12 +59,10 @@ def reproduce(
     8 at quick and 16 at paper scale unless given. ``command`` is what the page says to type; by default
     ``attnlab reproduce`` with the claim's id.
     """
-    out = Path(folder)
+    out = checked_folder(folder, "claims")
     count = seeds if seeds is not None else (8 if scale == "quick" else 16)
     if count < 1:
         raise AttnlabError(f"seeds={seeds}: expected at least 1 (and at least 8 for claims with an interval)")
-    if (out / "dynamics.json").exists():
-        raise AttnlabError(f"{out} holds what `attnlab dynamics` wrote; give another folder (--out)")
     begun = time.monotonic()
     studies = _studies(claims)
     results: dict[str, Results] = {}
@@ -101,14 +95,14 @@ def reproduce(
         except Exception as error:
             raise AttnlabError(f"judging the claim {claim.id!r} raises {_where(error)}") from error
         entries.append(entry | {"command": (command or f"attnlab reproduce {claim.id}") + tail})
-    about = _about(scale, count, studies, time.monotonic() - begun)
+    about = {"scale": scale, "seeds": count, "studies": list(studies), **provenance(time.monotonic() - begun)}
     data: dict[str, xr.Dataset] = {}
     for name, parts in measured.items():
         twice = set(parts) & set(data)
         if twice:
             raise AttnlabError(f"the study {name!r} measures {min(twice)!r}, as another study does: name it otherwise")
         data |= parts
-    _write(out, entries, data, about)
+    save_record(out, "claims.json", SCHEMA, {"about": about, "claims": entries}, data)
     return Reproduction(out, entries, data, about, ok=all(r.ok for r in results.values()))
 
 
@@ -142,35 +136,8 @@ def _where(error: Exception) -> str:
     return f"{type(error).__name__}: {error}{place}"
 
 
-def _about(scale: Scale, seeds: int, studies: Mapping[str, Study], seconds: float) -> dict[str, Any]:
-    import jax
-
-    return {
-        "attnlab": attnlab.__version__, "python": platform.python_version(), "jax": jax.__version__, "scale": scale,
-        "seeds": seeds, "studies": list(studies), "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-        "date": time.strftime("%Y-%m-%d"), "seconds": round(seconds, 1),
-    }  # fmt: skip
-
-
-def _write(out: Path, entries: list[dict[str, Any]], data: Mapping[str, xr.Dataset], about: dict[str, Any]) -> None:
-    files = save_datasets(out, data)
-    record = {"schema": SCHEMA, "about": about, "data": files, "claims": entries}
-    temporary = out / "claims.json.part"
-    temporary.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    temporary.replace(out / "claims.json")
-
-
 def read_reproduction(folder: str | Path) -> Reproduction:
     """What ``reproduce`` wrote. Nothing is computed."""
     out = Path(folder)
-    path = out / "claims.json"
-    if not path.is_file():
-        raise AttnlabError(f"{out} has no claims.json; run `attnlab reproduce --out {out}` first")
-    try:
-        record = json.loads(path.read_text("utf-8"))
-        schema, entries, files, about = record["schema"], record["claims"], record["data"], record["about"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise AttnlabError(f"{path} is not a record of attnlab ({error!r}); run `attnlab reproduce` again") from None
-    if schema != SCHEMA:
-        raise AttnlabError(f"{path} has schema {schema}, this version reads {SCHEMA}; run `attnlab reproduce` again")
-    return Reproduction(out, entries, load_datasets(out, files), about)
+    record, data = load_record(out, "claims.json", SCHEMA, ("about", "claims"), "attnlab reproduce")
+    return Reproduction(out, record["claims"], data, record["about"])

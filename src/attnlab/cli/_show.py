@@ -53,11 +53,11 @@ def print_verdicts(entries: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _measured(criterion: Mapping[str, Any]) -> str:
-    shown = number(criterion["statistic"])
-    if criterion["interval"] is None:
-        return shown
-    low, high = criterion["interval"]
-    return f"{shown} [{number(low)}, {number(high)}]"
+    from attnlab.report import measured
+
+    value, bounds = measured(criterion)
+    shown = value if isinstance(value, str) else number(value)
+    return shown if bounds is None else f"{shown} [{number(bounds[0])}, {number(bounds[1])}]"
 
 
 def _asked(criterion: Mapping[str, Any]) -> str:

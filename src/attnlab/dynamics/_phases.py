@@ -12,12 +12,13 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array
+from jaxtyping import Array, Float, Int
 from scipy.stats import rankdata
 
 from attnlab._errors import AttnlabError
 from attnlab.dynamics._rates import onset_time
 from attnlab.models import LinearHead, WordAttention
+from attnlab.stats import crossing
 from attnlab.training import InstantProbe, Moment
 
 PHASES = ("suppressed", "waiting", "rising", "saturated")
@@ -39,14 +40,17 @@ class Separation(InstantProbe):
         """Compare every chosen word with every other."""
         scores = moment.frame.scores(moment.trained)
         norms = jnp.sum(moment.frame.embeddings(moment.trained) ** 2, axis=1)
-        other = jnp.ones(scores.shape, scores.dtype).at[moment.words].set(0)
+        return {
+            "separation_score": area_under_curve(scores, moment.words),
+            "separation_norm": area_under_curve(norms, moment.words),
+        }
 
-        def area(values: Array) -> Array:
-            chosen = values[moment.words][:, None]
-            above = jnp.sign(chosen - values[None, :]) / 2 + 0.5
-            return jnp.mean(above @ other) / jnp.sum(other)
 
-        return {"separation_score": area(scores), "separation_norm": area(norms)}
+def area_under_curve(values: Float[Array, "words"], chosen: Int[Array, "chosen"]) -> Float[Array, ""]:
+    """``separation`` inside a compiled loop: every chosen word compared with every other, ties counted half."""
+    other = jnp.ones(values.shape, values.dtype).at[chosen].set(0)
+    above = jnp.sign(values[chosen][:, None] - values[None, :]) / 2 + 0.5
+    return jnp.mean(above @ other) / jnp.sum(other)
 
 
 def separation(values: xr.DataArray, chosen: xr.DataArray | np.ndarray, dim: str = "word") -> xr.DataArray:
@@ -177,24 +181,10 @@ def at_loss(values: xr.DataArray, loss: xr.DataArray, level: float) -> xr.DataAr
     """
 
     def read(y: np.ndarray, losses: np.ndarray) -> float:
-        place, share = _crossing(np.log(losses), float(np.log(level)), False)
-        if place is None:
-            return float("nan")
-        return float(y[0] if place == 0 else y[place - 1] + share * (y[place] - y[place - 1]))
+        place = crossing(np.arange(losses.size), np.log(losses), np.log(level), log_x=False, rising=False).value
+        return float(np.interp(place, np.arange(losses.size), y)) if np.isfinite(place) else float("nan")
 
     return xr.apply_ufunc(read, values, loss, input_core_dims=[["step"], ["step"]], vectorize=True)
-
-
-def _crossing(values: np.ndarray, level: float, rising: bool) -> tuple[int | None, float]:
-    """The first entry at or beyond a level, and how far between the one before and itself the level lies."""
-    met = values >= level if rising else values <= level
-    if not met.any():
-        return None, float("nan")
-    place = int(np.argmax(met))
-    if place == 0:
-        return 0, 0.0
-    before, after = values[place - 1], values[place]
-    return place, float((level - before) / (after - before)) if np.isfinite(before) else 1.0
 
 
 def _saturation(score: np.ndarray, step: np.ndarray) -> float:

@@ -191,6 +191,8 @@ class KnownWeights(eqx.Module):
 
     def attentions(self, x: Float[Array, "t p"]) -> Float[Array, "layers p p"]:
         """The teacher's weights for one input. They never change, so a study may compute them once per input."""
+        if self.teacher.module is None:
+            raise AttnlabError("no teacher was given to KnownWeightsConfig.init; give one, or call weighted(x, a)")
         a = self.teacher.get().attentions(x)
         layers = 1 if self.w_values is None else len(self.w_values)
         if a.shape[0] != layers:
@@ -326,9 +328,12 @@ class KnownWeightsConfig:
         """``base`` as a stack of layers."""
         return self.base if isinstance(self.base, MultiLayerConfig) else MultiLayerConfig(self.base, 1)
 
-    def init(self, key: Key[Array, ""], *, teacher: Any) -> KnownWeights:
-        """Draw initial parameters; ``teacher`` is a module with ``attentions(x) → (layers, p, p)``."""
-        if not callable(getattr(teacher, "attentions", None)):
+    def init(self, key: Key[Array, ""], *, teacher: Any = None) -> KnownWeights:
+        """Draw initial parameters; ``teacher`` is a module with ``attentions(x) → (layers, p, p)``.
+
+        Without a teacher only ``weighted(x, a)`` can be called: the weights come with the data.
+        """
+        if teacher is not None and not callable(getattr(teacher, "attentions", None)):
             raise AttnlabError(
                 f"teacher is a {type(teacher).__name__}, expected a module with attentions(x) → (layers, p, p), such "
                 "as SelfAttention, MultiLayer or the model of a Teacher of these kinds"

@@ -22,7 +22,7 @@ from attnlab.report._phases import phase_figure, phase_table
 from attnlab.report._relation import relation_figure
 from attnlab.report._render import render, write_folder, write_page
 from attnlab.report._scatter import scatter_figure
-from attnlab.report._text import number, plain
+from attnlab.report._text import measured, number, plain
 
 __all__ = [
     # what a page is made of
@@ -58,6 +58,7 @@ __all__ = [
     "dynamics_page",
     "write_dynamics",
     # text
+    "measured",
     "number",
     "plain",
 ]

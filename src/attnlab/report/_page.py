@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from attnlab._errors import AttnlabError
+from attnlab.report._text import measured
 
 VERDICTS = ("holds", "fails", "inconclusive", "reported", "not run")
 _DECIDED = ("holds", "fails")
@@ -214,13 +215,13 @@ def _check_verdict(verdict: str | None, where: str) -> None:
 
 
 def _criterion(entry: Mapping[str, Any]) -> Criterion:
-    bounds = entry.get("interval")
+    value, bounds = measured(entry)
     threshold = entry.get("threshold")
     return Criterion(
         name=entry["name"],
         kind=_kind(entry),
-        statistic=entry.get("statistic"),
-        interval=None if bounds is None else (bounds[0], bounds[1]),
+        statistic=value,
+        interval=bounds,
         threshold=tuple(threshold) if isinstance(threshold, list) else threshold,
         verdict=entry.get("verdict", "not run"),
         relation=_SIGNS.get(entry.get("relation") or "", entry.get("relation") or ""),

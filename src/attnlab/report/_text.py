@@ -6,6 +6,7 @@ import html
 import json
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,24 @@ def interval(bounds: Any) -> str:
         return bounds or "–"
     low, high = bounds
     return f"[{number(low)}, {number(high)}]"
+
+
+def measured(entry: Mapping[str, Any]) -> tuple[float | str | None, tuple[float, float] | None]:
+    """The value of a criterion's record, in words where it is only a bound, and its interval with open ends infinite.
+
+    >>> measured({"statistic": 52.0, "interval": [40.0, None], "bounded": "at least"})
+    ('≥ 52', (40.0, inf))
+    """
+    value, bounds = entry.get("statistic"), entry.get("interval")
+    sign = {"at least": "≥ ", "at most": "≤ ", "already met": "≤ "}.get(entry.get("bounded") or "", "")
+    if entry.get("bounded") == "not reached":
+        value = "not reached"
+    elif sign and value is not None:
+        value = f"{sign}{number(value)}"
+    if bounds is None:
+        return value, None
+    low, high = bounds
+    return value, (-math.inf if low is None else low, math.inf if high is None else high)
 
 
 def told(value: Any) -> str:

@@ -1,7 +1,7 @@
 """Sweeps: a plan is a grid of settings for a work function; where its results lie; where it is computed."""
 
 from attnlab.runs._chunks import Chunks
-from attnlab.runs._datasets import load_datasets, save_datasets, slug
+from attnlab.runs._datasets import load_record, provenance, save_record, slug
 from attnlab.runs._execute import AbstractExecutor, InProcess, Interrupt, Job, Outcome, Worker
 from attnlab.runs._plan import Plan, Run
 from attnlab.runs._processes import Processes
@@ -10,7 +10,7 @@ from attnlab.runs._record import Failure
 from attnlab.runs._results import FailureGroup, Results
 from attnlab.runs._run import run_plan
 from attnlab.runs._store import Store, StoreWarning
-from attnlab.runs._work import RunContext
+from attnlab.runs._work import RunContext, load_function
 
 __all__ = [
     "AbstractExecutor",
@@ -30,8 +30,10 @@ __all__ = [
     "Store",
     "StoreWarning",
     "Worker",
-    "load_datasets",
+    "load_function",
+    "load_record",
+    "provenance",
     "run_plan",
-    "save_datasets",
+    "save_record",
     "slug",
 ]

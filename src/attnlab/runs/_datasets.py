@@ -1,21 +1,65 @@
-"""Measured data sets beside a record: one zipped Zarr store each."""
+"""What a command leaves behind: a record in JSON, and beside it measured data sets, one zipped Zarr store each."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import os
+import platform
 import re
+import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 
+import attnlab
 from attnlab._errors import AttnlabError
 
 
 def slug(name: str) -> str:
     """A name that every file system takes."""
     return re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-")
+
+
+def provenance(seconds: float) -> dict[str, Any]:
+    """With what, where, when and how long: what every record says about itself."""
+    import jax
+
+    return {
+        "attnlab": attnlab.__version__, "python": platform.python_version(), "jax": jax.__version__,
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores", "date": time.strftime("%Y-%m-%d"),
+        "seconds": round(seconds, 1),
+    }  # fmt: skip
+
+
+def save_record(
+    folder: Path, name: str, schema: int, content: Mapping[str, Any], data: Mapping[str, xr.Dataset]
+) -> None:
+    """Write ``content`` as the JSON file ``name``, with the data sets that belong to it; never half of it."""
+    record = {"schema": schema, **content, "data": save_datasets(folder, data)}
+    temporary = folder / f"{name}.part"
+    temporary.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    temporary.replace(folder / name)
+
+
+def load_record(
+    folder: Path, name: str, schema: int, fields: Sequence[str], command: str
+) -> tuple[dict[str, Any], dict[str, xr.Dataset]]:
+    """The ``fields`` of a record that ``command`` wrote, and its data sets; whatever is wrong with it is an error."""
+    path = folder / name
+    if not path.is_file():
+        raise AttnlabError(f"{folder} has no {name}; run `{command} --out {folder}` first")
+    try:
+        record = json.loads(path.read_text("utf-8"))
+        content, found, files = {field: record[field] for field in fields}, record["schema"], record["data"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise AttnlabError(f"{path} is not a record of attnlab ({error!r}); run `{command}` again") from None
+    if found != schema:
+        raise AttnlabError(f"{path} has schema {found}, this version reads {schema}; run `{command}` again")
+    return content, load_datasets(folder, files)
 
 
 def save_datasets(folder: Path, data: Mapping[str, xr.Dataset]) -> dict[str, str]:

@@ -55,18 +55,26 @@ class LoadedWork:
     version: int
 
 
-def load_work(name: str) -> LoadedWork:
-    """The function named ``"package.module:function"`` or ``"path/to/file.py:function"``."""
+def load_function(name: str, what: str = "function") -> Callable[..., Any]:
+    """The function named ``"package.module:function"`` or ``"path/to/file.py:function"``; ``what`` is for messages."""
     target, _, attribute = name.rpartition(":")
     if not target or not attribute:
-        raise AttnlabError(f"work {name!r}: expected 'package.module:function' or 'path/to/file.py:function'")
+        raise AttnlabError(f"{what} {name!r}: expected 'package.module:function' or 'path/to/file.py:function'")
     if target == "__main__":
-        raise AttnlabError(f"work {name!r}: other processes cannot import __main__; name the file, 'file.py:function'")
-    module = _from_path(Path(target)) if target.endswith(".py") else _from_name(target)
+        raise AttnlabError(
+            f"{what} {name!r}: other processes cannot import __main__; name the file, 'file.py:function'"
+        )
+    module = _from_path(Path(target), what) if target.endswith(".py") else _from_name(target, what)
     function = getattr(module, attribute, None)
     if not callable(function):
         there = [key for key, value in vars(module).items() if inspect.isfunction(value)]
-        raise AttnlabError(f"work {name!r}: {target} has no function {attribute!r}: {nearest(attribute, there)}")
+        raise AttnlabError(f"{what} {name!r}: {target} has no function {attribute!r}: {nearest(attribute, there)}")
+    return function
+
+
+def load_work(name: str) -> LoadedWork:
+    """The work function of a name, as ``load_function`` takes it."""
+    function = load_function(name, "work")
     version = getattr(function, "version", 1)
     if type(version) is not int:
         raise AttnlabError(f"work {name!r}: version is {version!r}, expected a whole number")
@@ -83,19 +91,19 @@ def work_identity(name: str) -> str:
     return f"{Path(target).name}:{attribute}" if target.endswith(".py") else name
 
 
-def _from_name(target: str) -> ModuleType:
+def _from_name(target: str, what: str) -> ModuleType:
     try:
         return importlib.import_module(target)
     except ImportError as error:
         raise AttnlabError(
-            f"work module {target!r} cannot be imported ({error}): expected an installed module or the path of a file"
+            f"{what} module {target!r} cannot be imported ({error}): expected an installed module or the path of a file"
         ) from error
 
 
-def _from_path(path: Path) -> ModuleType:
+def _from_path(path: Path, what: str) -> ModuleType:
     whole = path.expanduser().resolve()
     if not whole.is_file():
-        raise AttnlabError(f"work file {path} does not exist (looked at {whole})")
+        raise AttnlabError(f"{what} file {path} does not exist (looked at {whole})")
     name = f"attnlab_work_{whole.stem}_{hashlib.sha256(str(whole).encode()).hexdigest()[:8]}"
     if name in sys.modules:
         return sys.modules[name]

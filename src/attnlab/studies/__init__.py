@@ -1,7 +1,8 @@
 """One file per question that a user can ask: its plan, its work function, its measurement."""
 
 from attnlab.studies._asymptotics import FarSettings, flow_far
-from attnlab.studies._dynamics import Exploration, explore, foretell, predict, read_exploration
+from attnlab.studies._dynamics import explore, foretell, predict
+from attnlab.studies._exploration import Exploration, checked_folder, read_exploration
 from attnlab.studies._laws import HEAD_LAWS, OPTIMIZERS, STEP_SIZES
 from attnlab.studies._lu2021 import (
     ABLATION,
@@ -37,6 +38,7 @@ __all__ = [
     "Study",
     "TopicSettings",
     "arm_plan",
+    "checked_folder",
     "explore",
     "flow_far",
     "foretell",

@@ -12,6 +12,7 @@ import optax
 import xarray as xr
 from jaxtyping import Array
 
+from attnlab.dynamics import area_under_curve
 from attnlab.models import ContextualAttention, ContextualConfig, contextual_logits
 from attnlab.training import Every, InstantProbe, Loss, Moment, train_model
 
@@ -56,15 +57,12 @@ class Look(InstantProbe):
         found = jnp.argmax(contextual_logits(model, test.data["words"]), axis=1).astype(jnp.int32)
         right = found == test.data["labels"]
 
-        def area(values: Array) -> Array:
-            above = jnp.sign(values[: self.words, None] - values[None, self.words :]) / 2 + 0.5
-            return jnp.mean(above)
-
+        chosen = jnp.arange(self.words)
         return {
             "score": scores[: self.words], "norm": norms[: self.words], "attention": attention,
             "embedding_norm": jnp.linalg.norm(model.embeddings[: self.words], axis=1),
             "accuracy_test": jnp.mean(right, dtype=scores.dtype),
-            "separation_score": area(scores), "separation_norm": area(norms),
+            "separation_score": area_under_curve(scores, chosen), "separation_norm": area_under_curve(norms, chosen),
         }  # fmt: skip
 
 
@@ -77,9 +75,7 @@ def _moving(parts: tuple[str, ...]):
     """A filter for the parts that move: those that are named, and the convolution."""
 
     def chosen(model: ContextualAttention) -> ContextualAttention:
-        whole = {name: getattr(model, name) for name in (*parts, "kernel")}
-        moving = {id(leaf) for leaf in jax.tree.leaves(whole)}
-        return jax.tree.map(lambda leaf: id(leaf) in moving, model)
+        return jax.tree_util.tree_map_with_path(lambda path, _: path[0].name in (*parts, "kernel"), model)
 
     return chosen
 

@@ -4,42 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import platform
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-import attnlab
 from attnlab._errors import AttnlabError
-from attnlab.runs import Event, load_datasets, run_plan, save_datasets
-from attnlab.studies._measure import measure_relation, predicted_errors
+from attnlab.runs import Event, provenance, run_plan
+from attnlab.studies._exploration import Exploration, card, checked_folder, store_exploration
+from attnlab.studies._measure import axis, measure_endings, measure_relation, predicted_errors
 from attnlab.studies._study import arm_plan, split_arms
-from attnlab.studies._topic import TopicSettings
+from attnlab.studies._topic import WORK, TopicSettings
 
-SCHEMA = 1
-_WORK = "attnlab.studies._topic:train_topic"
 _SURVIVES = 0.01  # largest median error with which the relation is said to hold
-
-
-@dataclass(frozen=True)
-class Exploration:
-    """What a configuration did, and what theory says of it, as it lies in a folder.
-
-    ``data["dynamics"]`` has dimensions (seed, step, word); ``data["prediction"]`` is the reduced model's flow from the
-    same starts, (seed, time, word), where there is one; ``about`` holds settings, versions and the answers in words.
-    """
-
-    folder: Path
-    data: dict[str, xr.Dataset]
-    about: dict[str, Any] = field(default_factory=dict)
-    interrupted: bool = False
-    ok: bool = True
 
 
 def explore(
@@ -64,7 +45,7 @@ def explore(
     given = {f.name: getattr(chosen, f.name) for f in fields(chosen) if f.name not in ("arm", "seed")}
     changed = {k: v for k, v in given.items() if v != getattr(TopicSettings(), k)}
     begun = time.monotonic()
-    plan = arm_plan(_WORK, "dynamics", {"run": changed}, seeds)
+    plan = arm_plan(WORK, "dynamics", {"run": changed}, seeds)
     name = hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:8]
     results = run_plan(plan, out / "runs" / name, processes=processes, progress=progress, on_event=on_event)
     if results.interrupted:
@@ -77,7 +58,7 @@ def explore(
         data["prediction"] = predict(settings, seeds=seeds, until=until)
         cards.append(_far_card(data["prediction"]))
     about = _about(settings, cards, absent, results.finished, time.monotonic() - begun, command)
-    return _stored(out, data, about, ok=results.ok)
+    return store_exploration(out, "dynamics", data, about, ok=results.ok)
 
 
 def foretell(
@@ -89,20 +70,16 @@ def foretell(
     found = predict(settings, seeds=seeds, until=until)
     absent = {"dynamics": "nothing was trained: this is the reduced model's prediction alone"}
     about = _about(settings, [_far_card(found)], absent, seeds, time.monotonic() - begun, command)
-    return _stored(out, {"prediction": found}, about, ok=True)
+    return store_exploration(out, "dynamics", {"prediction": found}, about, ok=True)
 
 
 def _checked(settings: TopicSettings, folder: str | Path, seeds: int, until: float) -> Path:
     """The folder; a mistake in the call is told before any run starts."""
-    out = Path(folder)
+    out = checked_folder(folder, "dynamics")
     if seeds < 1:
         raise AttnlabError(f"seeds={seeds}: expected at least 1")
     if not settings.step_size < until < float("inf"):
         raise AttnlabError(f"until={until}: expected a finite time above one step, {settings.step_size}")
-    if out.exists() and not out.is_dir():
-        raise AttnlabError(f"{out} is a file; expected a folder, or a name that is free")
-    if (out / "claims.json").exists():
-        raise AttnlabError(f"{out} holds a reproduction of claims; give another folder (--out)")
     settings.config()
     return out
 
@@ -131,7 +108,7 @@ def predict(
         raise AttnlabError(f"no prediction: {reason}")
     far = max(until, settings.steps * settings.step_size)
     runs = [predict_one(replace(settings, seed=k), far, rows, root_seed) for k in range(seeds)]
-    found = xr.concat(runs, dim=xr.DataArray(np.arange(seeds), dims="seed", name="seed"))
+    found = xr.concat(runs, dim=axis("seed", range(seeds)))
     assert isinstance(found, xr.Dataset)
     found.attrs["method"] = "descent" if settings.head == "two_layer" else "flow"
     end = found.score.interp(time=min(settings.steps * settings.step_size, float(found.time[-1])))
@@ -140,14 +117,12 @@ def predict(
 
 def predict_one(s: TopicSettings, until: float, rows: int, root_seed: int) -> xr.Dataset:
     """The reduced model of one seed; data set (time, word)."""
-    import jax
-
     from attnlab.dynamics import ReducedModel, reduced_descent, reduced_flow
-    from attnlab.training import Logarithmic
+    from attnlab.training import Logarithmic, run_keys
 
     config, task = s.config(), s.task()
     drawn = {f.name: getattr(config, f.name) for f in fields(config) if f.name not in ("words", "classes")}
-    key, _ = jax.random.split(jax.random.fold_in(jax.random.key(root_seed), s.seed))  # as `train` draws the model
+    key, _ = run_keys(root_seed, s.seed)
     model = ReducedModel.for_task(task, key=key, others=s.others, **drawn)
     if s.head == "two_layer":
         steps = min(s.steps, int(until / s.step_size))
@@ -157,31 +132,6 @@ def predict_one(s: TopicSettings, until: float, rows: int, root_seed: int) -> xr
     if not bool(run.success):
         raise AttnlabError(f"the integrator gave up after {int(run.gradient_evaluations)} gradient evaluations")
     return run.drop_vars("success")
-
-
-def read_exploration(folder: str | Path) -> Exploration:
-    """What ``explore`` wrote. Nothing is computed."""
-    out = Path(folder)
-    path = out / "dynamics.json"
-    if not path.is_file():
-        raise AttnlabError(f"{out} has no dynamics.json; run `attnlab dynamics --out {out}` first")
-    try:
-        record = json.loads(path.read_text("utf-8"))
-        schema, about, files = record["schema"], record["about"], record["data"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise AttnlabError(f"{path} is not a record of attnlab ({error!r}); run `attnlab dynamics` again") from None
-    if schema != SCHEMA:
-        raise AttnlabError(f"{path} has schema {schema}, this version reads {SCHEMA}; run `attnlab dynamics` again")
-    return Exploration(out, load_datasets(out, files), about)
-
-
-def _stored(out: Path, data: dict[str, xr.Dataset], about: dict[str, Any], ok: bool) -> Exploration:
-    files = save_datasets(out, data)
-    record = {"schema": SCHEMA, "about": about, "data": files}
-    temporary = out / "dynamics.json.part"
-    temporary.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    temporary.replace(out / "dynamics.json")
-    return Exploration(out, data, about, ok=ok)
 
 
 def _absent(s: TopicSettings) -> dict[str, str]:
@@ -206,7 +156,7 @@ def _absent(s: TopicSettings) -> dict[str, str]:
 
 
 def _measure(run: xr.Dataset, s: TopicSettings) -> dict[str, xr.Dataset]:
-    from attnlab.dynamics import phases, separation
+    from attnlab.dynamics import phases
 
     found = measure_relation(run, s.others)
     kept = ("norm", "attention", "separation_score", "separation_norm", "predicted_score", "predicted_norm",
@@ -217,26 +167,18 @@ def _measure(run: xr.Dataset, s: TopicSettings) -> dict[str, xr.Dataset]:
     found = found.merge(phases(run))
     data = {"dynamics": found}
     if "final_score" in run:
-        ends = run[["final_score", "final_norm"]]
-        chosen = np.arange(ends.sizes["any_word"]) < run.sizes["word"]
-        for name in ("score", "norm"):
-            ends[f"final_separation_{name}"] = separation(ends[f"final_{name}"], chosen, dim="any_word")
-        data["endings"] = ends.assign_coords(topical=("any_word", chosen))
+        data["endings"] = measure_endings(run)
     return data
 
 
 def _about(
     s: TopicSettings, cards: list[dict[str, Any]], absent: dict[str, str], seeds: int, seconds: float, command: str
 ) -> dict[str, Any]:
-    import jax
-
     hidden = ("arm", "seed", "record", "predict", "ending", "surroundings", "rows")
     shown = {k: v for k, v in asdict(s).items() if k not in hidden}
     return {
-        "attnlab": attnlab.__version__, "python": platform.python_version(), "jax": jax.__version__, "seeds": seeds,
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores", "date": time.strftime("%Y-%m-%d"),
-        "seconds": round(seconds, 1), "command": command, "settings": shown, "absent": absent, "cards": cards,
-        "summary": [card["text"] for card in cards],
+        **provenance(seconds), "seeds": seeds, "command": command, "settings": shown, "absent": absent,
+        "cards": cards, "summary": [card["text"] for card in cards],
     }  # fmt: skip
 
 
@@ -245,7 +187,7 @@ def _far_card(found: xr.Dataset) -> dict[str, Any]:
     onset, attention = float(found.onset.median()), float(last.attention.median())
     first = f"the median topic word sets off at time {onset:.3g}" if np.isfinite(onset) else "no word sets off"
     text = f"Foretold: {first}; at time {end} it gets {attention:.2f} of the attention."
-    return _card("prediction", text, f"{float(last.loss.median()):.2g}", f"median loss at time {end}")
+    return card("prediction", text, f"{float(last.loss.median()):.2g}", f"median loss at time {end}")
 
 
 def _cards(run: xr.Dataset, absent: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -259,25 +201,25 @@ def _found_card(run: xr.Dataset) -> dict[str, Any]:
     told = {0.999: "tells every topic word from all other words", 0.9: "tells most topic words from other words"}
     found = next((text for least, text in told.items() if worst >= least), "does not tell topic words from others")
     text = f"After {int(run.step[-1])} steps the score {found}; test accuracy is {right:.3f}."
-    return _card("what attention found", text, f"{float(end.attention.mean()):.2f}", "mean attention on a topic word")
+    return card("what attention found", text, f"{float(end.attention.mean()):.2f}", "mean attention on a topic word")
 
 
 def _relation_card(run: xr.Dataset, absent: Mapping[str, str]) -> dict[str, Any]:
     label = "score–norm relation"
     if "relation" in absent:
-        return _card(label, f"Not asked: {absent['relation']}.")
+        return card(label, f"Not asked: {absent['relation']}.")
     if not bool(run.sen_error.notnull().any()):
-        return _card(label, "Not asked: no score has risen above 0.05.")
+        return card(label, "Not asked: no score has risen above 0.05.")
     error, worst = float(run.sen_error.median()), float(run.sen_error.max())
     text = f"The norm predicted from the score alone is off by {100 * error:.2f} % (median over training)."
     verdict = "holds" if error <= _SURVIVES else "fails"
-    return _card(label, text, f"{100 * worst:.2f} %", "worst word and step", verdict)
+    return card(label, text, f"{100 * worst:.2f} %", "worst word and step", verdict)
 
 
 def _prediction_card(run: xr.Dataset, absent: Mapping[str, str]) -> dict[str, Any]:
     label = "reduced model"
     if "prediction" in absent:
-        return _card(label, f"No prediction: {absent['prediction']}.")
+        return card(label, f"No prediction: {absent['prediction']}.")
     missed, both = int(np.isinf(run.onset_error).sum()), int(np.isfinite(run.onset_error).sum())
     said = []
     if both:
@@ -286,22 +228,18 @@ def _prediction_card(run: xr.Dataset, absent: Mapping[str, str]) -> dict[str, An
     if missed:
         said.append(f"for {missed} of {run.onset_error.size} words only one of theory and training has an onset")
     if not said:
-        return _card(label, "Neither theory nor training has a word set off within these steps.")
+        return card(label, "Neither theory nor training has a word set off within these steps.")
     if bool(run.final_error.notnull().any()):
         said.append(f"final score off by {100 * float(run.final_error.median()):.1f} %")
     else:
         said.append("training has not settled, so there is no final score to compare")
     text = "; ".join(said) + "."
     shown = f"{float(run.onset.median()):.0f} steps" if bool(run.onset.notnull().any()) else ""
-    return _card(label, text[0].upper() + text[1:], shown, "median onset" if shown else "")
+    return card(label, text[0].upper() + text[1:], shown, "median onset" if shown else "")
 
 
 def _phases_card(run: xr.Dataset) -> dict[str, Any]:
     dips, off = (int(run[name].notnull().sum()) for name in ("suppressed_until", "onset"))
     first = f"{dips} of {run.onset.size} words are first suppressed" if dips else "No word is first suppressed"
     rest = f"{off} set off, the median one at step {float(run.onset.median()):.0f}" if off else "none has set off yet"
-    return _card("phases", f"{first}; {rest}.")
-
-
-def _card(label: str, text: str, headline: str = "", measure: str = "", verdict: str | None = None) -> dict[str, Any]:
-    return {"label": label, "text": text, "headline": headline, "measure": measure, "verdict": verdict}
+    return card("phases", f"{first}; {rest}.")

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from itertools import combinations
 from typing import Any, cast
 
-import numpy as np
 import xarray as xr
 
-from attnlab.studies._measure import axis, log_agreement, measure_relation, predicted_errors
+from attnlab.studies._measure import OTHERS, axis, log_agreement, measure_endings, measure_relation, predicted_errors
 from attnlab.studies._study import Data, Scale, Study, arm_plan
+from attnlab.studies._topic import WORK, TopicSettings
 
-WORK = "attnlab.studies._topic:train_topic"
 HEAD_KINDS = ("fixed", "linear", "two_layer")
 _ADAM = {"optimizer": "adam", "step_size": 0.01}
 _LEVELS = (0.1, 0.5)  # losses at which heads are compared
@@ -55,7 +54,7 @@ def _reference(scale: Scale, seeds: int):
 
 
 def _measure_reference(arms: Data) -> Data:
-    from attnlab.dynamics import separation, suppression
+    from attnlab.dynamics import suppression
 
     heads, endings = [], []
     for head in HEAD_KINDS:
@@ -67,11 +66,7 @@ def _measure_reference(arms: Data) -> Data:
                      "predicted_attention", "predicted_loss"):  # fmt: skip
             found[name] = run[name]
         heads.append(found)
-        ends = run[["final_score", "final_norm"]]
-        chosen = np.arange(ends.sizes["any_word"]) < run.sizes["word"]
-        for name in ("score", "norm"):
-            ends[f"final_separation_{name}"] = separation(ends[f"final_{name}"], chosen, dim="any_word")
-        endings.append(ends.assign_coords(topical=("any_word", chosen)))
+        endings.append(measure_endings(run))
     return {
         "reference": cast(xr.Dataset, xr.concat(heads, dim=axis("head", HEAD_KINDS), join="outer")),
         "endings": cast(xr.Dataset, xr.concat(endings, dim=axis("head", HEAD_KINDS), join="outer")),
@@ -105,10 +100,10 @@ def _measure_starts(arms: Data) -> Data:
     relation = []
     for head in ("fixed", "linear"):
         run = arms[f"{head} 0.1"]
-        found = xr.Dataset({"sen_error": sen_error(run, 20), "score": run.score, "norm": run.norm})
+        found = xr.Dataset({"sen_error": sen_error(run, OTHERS), "score": run.score, "norm": run.norm})
         # The control: the same without |ν₀|², as if embeddings had started at zero.
         unstarted = run.assign(norm=run.norm.where(run.step > 0, 0.0))
-        found["sen_error_without_start"] = sen_error(unstarted, 20)
+        found["sen_error_without_start"] = sen_error(unstarted, OTHERS)
         relation.append(found)
     dips = []
     for name in ("fixed 0.3", "fixed 1.0"):
@@ -172,13 +167,16 @@ ABLATIONS = ("full", "keys frozen", "embeddings frozen")
 _FROZEN = {"full": (), "keys frozen": ("keys",), "embeddings frozen": ("embeddings",)}
 
 
+def _kept(head: str, ablation: str) -> tuple[str, ...]:
+    """The parts that an ablation still trains."""
+    return tuple(part for part in _FULL[head] if part not in _FROZEN[ablation])
+
+
 def _combination_arms(scale: Scale) -> dict[str, tuple[str, tuple[str, ...]]]:
     """All choices of trained parts that the ablations do not already hold, by name: head and parts."""
     if scale == "quick":
         return {}
-    known = {
-        (head, frozenset(p for p in full if p not in _FROZEN[a])) for head, full in _FULL.items() for a in ABLATIONS
-    }
+    known = {(head, frozenset(_kept(head, name))) for head in _FULL for name in ABLATIONS}
     chosen = {}
     for count in range(1, 5):
         for parts in combinations(PARTS, count):
@@ -191,10 +189,9 @@ def _combination_arms(scale: Scale) -> dict[str, tuple[str, tuple[str, ...]]]:
 def _ablation(scale: Scale, seeds: int):
     base = _SMALL[scale] | {"record": "curves", "embedding_std": 0.1, "steps": 6000, "rows": 120}
     arms: dict[str, Mapping[str, Any]] = {}
-    for head, full in _FULL.items():
+    for head in _FULL:
         for name in ABLATIONS:
-            parts = tuple(p for p in full if p not in _FROZEN[name])
-            arms[f"{head} {name}"] = base | {"head": head, "trained": parts}
+            arms[f"{head} {name}"] = base | {"head": head, "trained": _kept(head, name)}
     others = {name: base | {"head": head, "trained": parts} for name, (head, parts) in _combination_arms(scale).items()}
     counts = dict.fromkeys(arms, seeds) | dict.fromkeys(others, min(seeds, 4))
     return arm_plan(WORK, "ablation", arms | others, counts)
@@ -250,7 +247,7 @@ def _measure_beyond(arms: Data) -> Data:
     found = []
     for name, arm in BEYOND_ARMS.items():
         run = arms[name]
-        others = 20 + arm.get("topic_words_in_sentence", 1) - 1
+        others = TopicSettings(**arm).others
         one = xr.Dataset({"sen_error": sen_error(run, others), "score": run.score, "norm": run.norm, "loss": run.loss})
         wrong = run.assign(query_norm=1.2 * run.query_norm)
         one["sen_error_wrong_query"] = sen_error(wrong, others)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-_OTHERS = 20  # words beside a topic word in a sentence of the reference task
+OTHERS = 20  # words beside a topic word in a sentence of the reference task
 
 
 def axis(name: str, labels) -> xr.DataArray:
@@ -15,7 +15,7 @@ def axis(name: str, labels) -> xr.DataArray:
     return xr.DataArray(np.asarray(list(labels)), dims=name, name=name)
 
 
-def measure_relation(data: xr.Dataset, others: Any = _OTHERS) -> xr.Dataset:
+def measure_relation(data: xr.Dataset, others: Any = OTHERS) -> xr.Dataset:
     """Everything that the relation's claims judge, its prediction for the figures, and the control's wrong |q|."""
     from attnlab.dynamics import identity_error, score_sum_error, sen_error, sen_norm
 
@@ -39,6 +39,17 @@ def measure_relation(data: xr.Dataset, others: Any = _OTHERS) -> xr.Dataset:
     if "others_mass" in data:
         measured["sen_error_refined"] = sen_error(data, others, form="refined")
     return xr.Dataset(measured)
+
+
+def measure_endings(run: xr.Dataset) -> xr.Dataset:
+    """Final scores and norms of all words, which of them are topic words, and how well each tells the two apart."""
+    from attnlab.dynamics import separation
+
+    ends = run[["final_score", "final_norm"]]
+    chosen = np.arange(ends.sizes["any_word"]) < run.sizes["word"]
+    for name in ("score", "norm"):
+        ends[f"final_separation_{name}"] = separation(ends[f"final_{name}"], chosen, dim="any_word")
+    return ends.assign_coords(topical=("any_word", chosen))
 
 
 def log_agreement(data: xr.Dataset, rows: int = 60) -> xr.DataArray:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from attnlab.tasks import Corpus, TopicTask
     from attnlab.training import AbstractProbe, Trajectory
 
+WORK = "attnlab.studies._topic:train_topic"
 HEADS = ("fixed", "linear", "two_layer", "deep")
 RECORDS = ("laws", "relation", "curves")
 

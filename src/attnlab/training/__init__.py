@@ -1,5 +1,6 @@
 """How it learns: descent and flow, probes that say what is recorded, the trajectory that results."""
 
+from attnlab.training._drive import run_keys
 from attnlab.training._fit import Recipe, choose, fit_grid
 from attnlab.training._loop import EarlyStopping
 from attnlab.training._model_objective import ModelFrame, ModelObjective
@@ -55,6 +56,7 @@ __all__ = [
     "WordObjective",
     "choose",
     "fit_grid",
+    "run_keys",
     "train",
     "train_model",
 ]

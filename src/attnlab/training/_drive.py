@@ -50,6 +50,12 @@ Width = int | Literal["auto"]
 ModelT = TypeVar("ModelT", bound=eqx.Module)
 
 
+def run_keys(root_seed: int, seed: int) -> tuple[Array, Array]:
+    """From which a run draws its model, and its minibatches: ``split(fold_in(key(root_seed), seed))``."""
+    model_key, batch_key = jax.random.split(jax.random.fold_in(jax.random.key(root_seed), seed))
+    return model_key, batch_key
+
+
 class AbstractJob(abc.ABC, Generic[ModelT]):
     """How the run of a seed begins."""
 

@@ -31,15 +31,15 @@ _LATE = 0.8  # of the steps: settling compares the loss there with the loss at t
 class Recipe:
     """Adam with decoupled weight decay; the step size falls along a cosine to ``end_share`` of where it began.
 
-    ``batch_size`` samples a step are drawn with replacement from the samples of the fit.
+    ``batch_size`` samples a step are drawn with replacement from the samples of the fit; ``None`` takes all of them.
     """
 
     steps: int = 1500
-    batch_size: int = 64
+    batch_size: int | None = 64
     end_share: float = 0.01
 
     def __post_init__(self):
-        if self.steps < 1 or self.batch_size < 1:
+        if self.steps < 1 or (self.batch_size is not None and self.batch_size < 1):
             raise AttnlabError(f"steps={self.steps} and batch_size={self.batch_size} must be ≥ 1")
         if not 0 <= self.end_share <= 1:
             raise AttnlabError(f"end_share={self.end_share}: expected a share between 0 and 1")
@@ -64,11 +64,14 @@ def fit_grid(
     recipe: Recipe = Recipe(),  # noqa: B008  (frozen)
     trained: Callable[[Any], PyTree] | None = None,
     together: int = 1,
+    dims: Mapping[str, Sequence[str]] | None = None,
 ) -> xr.Dataset:
     """Fit one model per sample size, step size and weight decay; all start from one draw and see nested samples.
 
     - ``init(key) → module``, ``loss(model, batch) → scalar`` (the mean over a batch), ``measure(model, checks) → {name:
       number}``, traced by JAX. Define them once: functions made anew are compiled anew.
+    - ``dims``: the dimensions of what ``measure`` gives as an array instead of a number, such as ``{"map": ("row",
+      "column")}``.
     - ``data``: a PyTree of arrays (samples, …); a fit of size n draws from its first n samples.
     - ``checks``: what ``measure`` needs: validation and test data.
     - ``trained(model)``: filter of what moves; by default every floating array.
@@ -105,9 +108,20 @@ def fit_grid(
         jnp.asarray(grid[:, 1]), jnp.asarray(grid[:, 2]),
     )  # fmt: skip
     shape = (len(counts), len(step_sizes), len(weight_decays))
-    dims = ("size", "step_size", "weight_decay")
     coords = {"size": counts, "step_size": list(step_sizes), "weight_decay": list(weight_decays)}
-    return xr.Dataset({name: (dims, np.asarray(values).reshape(shape)) for name, values in rows.items()}, coords)
+    return xr.Dataset({name: _labelled(name, values, shape, dims or {}) for name, values in rows.items()}, coords)
+
+
+def _labelled(
+    name: str, values: Array, shape: tuple[int, ...], dims: Mapping[str, Sequence[str]]
+) -> tuple[tuple[str, ...], np.ndarray]:
+    rest, own = values.shape[1:], tuple(dims.get(name, ()))
+    if len(rest) != len(own):
+        raise AttnlabError(
+            f"measure gives {name!r} the shape {rest}, for which dims names {own}: expected a number, or as many names "
+            "of dimensions as the array has, such as dims={'map': ('row', 'column')}"
+        )
+    return ("size", "step_size", "weight_decay", *own), np.asarray(values).reshape(shape + rest)
 
 
 def choose(fits: xr.Dataset, by: str = "valid_loss") -> xr.Dataset:
@@ -164,11 +178,15 @@ def _fit_one(
     def whole(moving: PyTree) -> Any:
         return eqx.combine(moving, still, rest)
 
+    def batch_loss(moving: PyTree, number: Int[Array, ""]) -> Array:
+        if recipe.batch_size is None:
+            return own_loss(moving)
+        places = jax.random.randint(jax.random.fold_in(draw_key, number), (recipe.batch_size,), 0, size)
+        return loss(whole(moving), jax.tree.map(lambda leaf: leaf[places], data))
+
     def step(carry: tuple[PyTree, Any], number: Int[Array, ""]) -> tuple[tuple[PyTree, Any], None]:
         moving, state = carry
-        places = jax.random.randint(jax.random.fold_in(draw_key, number), (recipe.batch_size,), 0, size)
-        batch = jax.tree.map(lambda leaf: leaf[places], data)
-        gradient = jax.grad(lambda moved: loss(whole(moved), batch))(moving)
+        gradient = jax.grad(batch_loss)(moving, number)
         with jax.numpy_dtype_promotion("standard"):  # Optax mixes its integer counter with floats
             update, state = rule.update(gradient, state, moving)
         return (optax.apply_updates(moving, update), state), None

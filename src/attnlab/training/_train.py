@@ -14,8 +14,7 @@ from jaxtyping import Array, Key
 from attnlab._errors import AttnlabError
 from attnlab.models import WordAttention, WordAttentionConfig, cast, kernel
 from attnlab.tasks import Corpus
-from attnlab.training._drive import AbstractJob, Settings, drive
-from attnlab.training._drive import padded as _padded  # noqa: F401  (the benchmarks ask for it here)
+from attnlab.training._drive import AbstractJob, Settings, drive, run_keys
 from attnlab.training._loop import EarlyStopping, Fixed, Shared
 from attnlab.training._objective import Frame, WordObjective
 from attnlab.training._optimizers import GradientDescent, GradientFlow
@@ -98,12 +97,12 @@ class _WordJob(AbstractJob[WordAttention]):
     """Word attention that fits a corpus."""
 
     def __init__(self, init: Init, dtype: np.dtype, root_seed: int, corpus: Corpus, *, reduced: bool):
-        self.init, self.dtype, self.root, self.reduced = init, dtype, jax.random.key(root_seed), reduced
+        self.init, self.dtype, self.root_seed, self.reduced = init, dtype, root_seed, reduced
         self.words, self.classes = len(corpus.vocabulary), len(corpus.classes)
 
     def fixed(self, seed: int) -> Fixed:
         """Frame and minibatch key of one run."""
-        model_key, batch_key = jax.random.split(jax.random.fold_in(self.root, seed))
+        model_key, batch_key = run_keys(self.root_seed, seed)
         return Fixed(Frame.of(self._model(model_key), reduced=self.reduced), batch_key)
 
     def notes(self, fixed: Fixed) -> dict[str, float]:

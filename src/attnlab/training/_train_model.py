@@ -13,7 +13,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, PyTree
 
 from attnlab._errors import AttnlabError
-from attnlab.training._drive import AbstractJob, ModelT, Settings, drive
+from attnlab.training._drive import AbstractJob, ModelT, Settings, drive, run_keys
 from attnlab.training._loop import EarlyStopping, Fixed, Shared
 from attnlab.training._model_objective import ModelFrame, ModelObjective, as_dtype
 from attnlab.training._optimizers import GradientDescent
@@ -100,11 +100,11 @@ class _ModelJob(AbstractJob[ModelT]):
         root_seed: int,
         trained: Callable[[Any], PyTree] | None,
     ):
-        self.init, self.dtype, self.root, self.trained = init, dtype, jax.random.key(root_seed), trained
+        self.init, self.dtype, self.root_seed, self.trained = init, dtype, root_seed, trained
 
     def fixed(self, seed: int) -> Fixed:
         """Frame and minibatch key of one run."""
-        model_key, batch_key = jax.random.split(jax.random.fold_in(self.root, seed))
+        model_key, batch_key = run_keys(self.root_seed, seed)
         model = self.init(model_key)
         if not isinstance(model, eqx.Module):
             raise AttnlabError(f"init returned {type(model).__name__}, expected an Equinox module (equinox.Module)")

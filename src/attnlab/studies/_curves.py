@@ -1,0 +1,161 @@
+"""From learning curves to answers: needed samples, ratios and exponents in one labelled data set."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import xarray as xr
+
+from attnlab._errors import AttnlabError
+from attnlab.studies._measure import axis
+
+if TYPE_CHECKING:
+    from attnlab.complexity import NeededSamples, SampleRatio
+    from attnlab.complexity._curves import Statistic
+
+FALL, SLACK = 0.05, 0.001  # a fit has settled if its late fall is below 5 % of its loss, or below 0.001
+_ABSENT = (np.nan, np.nan, np.nan, "not run")
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of learning curves: which ``score`` meets which ``level``, and against which student.
+
+    Regression curves use the seed median of an error that falls, accuracy curves the seed mean of a score that rises.
+    """
+
+    level: float = 0.1
+    score: str = "error"
+    falling: bool = True
+    statistic: Statistic = "median"
+    against: str = "baseline"
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """The options that all measurements of the complexity lens share."""
+        return {"falling": self.falling, "statistic": self.statistic}
+
+
+def tabulate(
+    arms: Mapping[tuple[str, Hashable], xr.Dataset], question: Question, *, dim: str = "features"
+) -> xr.Dataset:
+    """All answers about students in several settings; ``arms`` are data sets (seed, size) by student and setting.
+
+    Returns, with dimensions (student, ``dim``) and more:
+
+    - what the arms hold: the score, ``settling``, the tuning that was chosen, …, (…, seed, size);
+    - ``needed`` with ``needed_low``, ``needed_high`` and ``needed_kind`` (crossed, not reached, already met), and
+      ``reached``, the share of seeds that reach the level by themselves;
+    - ``ratio`` of the student ``question.against`` to each, with ``_low``, ``_high``, ``_kind``, the ``verdict`` in a
+      word and ``said`` in a sentence;
+    - ``exponent`` of the needed samples in ``dim`` (student), where that is a number and has two values or more;
+    - ``unsettled``: the share of chosen fits whose loss was still falling.
+    """
+    students = list(dict.fromkeys(student for student, _ in arms))
+    settings = list(dict.fromkeys(setting for _, setting in arms))
+    table = _stacked(arms, students, settings, dim)
+    cells = {pair: _cell(arms, pair, question) for pair in ((s, v) for s in students for v in settings)}
+    shape = (len(students), len(settings))
+
+    def column(read: Any) -> tuple[tuple[str, str], np.ndarray]:
+        return ("student", dim), np.array([read(cell) for cell in cells.values()]).reshape(shape)
+
+    for place, name in enumerate(("", "_low", "_high", "_kind")):
+        table[f"needed{name}"] = column(lambda cell, k=place: _numbers(cell[0])[k])
+        table[f"ratio{name}"] = column(lambda cell, k=place: _numbers(cell[1])[k])
+    table["reached"] = column(lambda cell: np.nan if cell[0] is None else cell[0].share.estimate)
+    table["verdict"] = column(lambda cell: "" if cell[1] is None else cell[1].verdict)
+    table["said"] = column(lambda cell: "" if cell[1] is None else str(cell[1]))
+    table["needed_said"] = column(lambda cell: "" if cell[0] is None else str(cell[0]))
+    if len(settings) > 1 and all(isinstance(value, int | float) for value in settings):
+        table = table.assign(_exponents(table[question.score], question, dim))
+    if "settling" in table:
+        table["unsettled"] = _unsettled(table)
+    table.attrs |= {"level": question.level, "score": question.score, "against": question.against, "dim": dim,
+                    "falling": int(question.falling), "statistic": question.statistic}  # fmt: skip
+    return table
+
+
+def _stacked(
+    arms: Mapping[tuple[str, Hashable], xr.Dataset], students: Sequence[str], settings: Sequence[Hashable], dim: str
+) -> xr.Dataset:
+    """All arms along (student, dim); sizes and seeds that an arm has not are nan."""
+    rows = []
+    for student in students:
+        row = [arms.get((student, value), xr.Dataset()) for value in settings]
+        rows.append(xr.concat(row, dim=axis(dim, settings), join="outer", data_vars="all", coords="minimal"))
+    table = xr.concat(rows, dim=axis("student", students), join="outer", data_vars="all", coords="minimal")
+    return cast(xr.Dataset, table)
+
+
+def _cell(
+    arms: Mapping[tuple[str, Hashable], xr.Dataset], pair: tuple[str, Hashable], question: Question
+) -> tuple[NeededSamples | None, SampleRatio | None]:
+    from attnlab.complexity import needed_samples, sample_ratio
+
+    if pair not in arms:
+        return None, None
+    scores = _scores(arms[pair], question.score)
+    needed = needed_samples(scores, question.level, **question.how)
+    other = (question.against, pair[1])
+    if pair[0] == question.against or other not in arms:
+        return needed, None
+    first, second = xr.align(_scores(arms[other], question.score), scores, join="inner", exclude=["size"])
+    if first.sizes["seed"] == 0:
+        raise AttnlabError(f"{pair[0]!r} and {question.against!r} share no seed at {pair[1]}: nothing can be compared")
+    return needed, sample_ratio(first, second, question.level, **question.how)
+
+
+def _scores(arm: xr.Dataset, name: str) -> xr.DataArray:
+    """The scores of one arm; seeds that did not run are left out, a fit that is not finite counts as the worst."""
+    return arm[name].dropna("seed", how="all")
+
+
+def _numbers(found: NeededSamples | SampleRatio | None) -> tuple[float, float, float, str]:
+    """Value, ends of the interval and kind."""
+    if found is None:
+        return _ABSENT
+    kind = getattr(found, "outcome", None) or getattr(found, "kind", "")
+    return found.value, found.interval.low, found.interval.high, str(kind)
+
+
+def _exponents(scores: xr.DataArray, question: Question, dim: str) -> dict[str, Any]:
+    from attnlab.complexity import exponent
+
+    found = []
+    for k in range(scores.sizes["student"]):
+        one = scores.isel(student=k, drop=True).dropna("seed", how="all").dropna(dim, how="all")
+        if one.sizes[dim] < 2:
+            found.append(_ABSENT)
+            continue
+        fit = exponent(one, question.level, dim=dim, **question.how)
+        found.append((fit.value, fit.interval.low, fit.interval.high, fit.kind))
+    names = ("exponent", "exponent_low", "exponent_high", "exponent_kind")
+    return {name: ("student", np.array(values)) for name, values in zip(names, zip(*found, strict=True), strict=True)}
+
+
+def _unsettled(table: xr.Dataset) -> xr.DataArray:
+    """Of the fits that ran, the share whose loss fell late by more than 5 % and by more than 0.001."""
+    rest = 1 - table.settling
+    fall = table.train_loss * table.settling / rest.where(rest > 0)
+    still = ((table.settling > FALL) & (fall > SLACK)) | ~np.isfinite(table.train_loss)
+    ran = table.valid_loss.notnull() | table.train_loss.notnull()
+    return (still & ran).sum(["seed", "size"]) / ran.sum(["seed", "size"])
+
+
+def end_values(table: xr.Dataset, name: str, **where: Any) -> xr.DataArray:
+    """Estimate and interval of ``name`` at one place, as a criterion of kind ``"interval"`` takes them: dim ``end``."""
+    at = table.sel(**where)
+    values = [float(at[f"{name}{end}"]) for end in ("", "_low", "_high")]
+    found = xr.DataArray(values, dims="end", coords={"end": ["estimate", "low", "high"]})
+    return found.assign_attrs(kind=str(at[f"{name}_kind"].values), seeds=table.sizes["seed"])
+
+
+def choices(table: xr.Dataset, name: str) -> dict[float, int]:
+    """How often each value of ``step_size`` or ``weight_decay`` was chosen."""
+    values = table[name].values
+    found, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    return dict(zip(found.tolist(), counts.tolist(), strict=True))

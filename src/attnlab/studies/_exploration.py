@@ -1,0 +1,66 @@
+"""What a command about one configuration of one's own leaves in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from attnlab._errors import AttnlabError
+from attnlab.runs import load_record, save_record
+
+SCHEMA = 1
+COMMANDS = {"claims": "attnlab reproduce", "dynamics": "attnlab dynamics", "samples": "attnlab samples",
+            "digits": "attnlab digits"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """Measured data and the answers in words, as they lie in a folder.
+
+    - ``kind``: the command: ``"dynamics"``, ``"samples"`` or ``"digits"``; the record is ``<kind>.json``;
+    - ``data``: labelled data sets by name; ``about``: settings, versions, ``summary`` (sentences) and ``cards``.
+    """
+
+    folder: Path
+    data: dict[str, xr.Dataset]
+    about: dict[str, Any] = field(default_factory=dict)
+    interrupted: bool = False
+    ok: bool = True
+    kind: str = "dynamics"
+
+
+def checked_folder(folder: str | Path, kind: str) -> Path:
+    """The folder for what a command writes; refused if it is a file, or holds what another command wrote."""
+    out = Path(folder)
+    if out.exists() and not out.is_dir():
+        raise AttnlabError(f"{out} is a file; expected a folder, or a name that is free")
+    for other, command in COMMANDS.items():
+        if other != kind and (out / f"{other}.json").exists():
+            raise AttnlabError(f"{out} holds what `{command}` wrote; give another folder (--out)")
+    return out
+
+
+def store_exploration(
+    out: Path, kind: str, data: Mapping[str, xr.Dataset], about: Mapping[str, Any], *, ok: bool
+) -> Exploration:
+    """Write the record and its data."""
+    save_record(out, f"{kind}.json", SCHEMA, {"about": dict(about)}, data)
+    return Exploration(out, dict(data), dict(about), ok=ok, kind=kind)
+
+
+def read_exploration(folder: str | Path) -> Exploration:
+    """What a command about one configuration wrote. Nothing is computed."""
+    out = Path(folder)
+    kinds = [kind for kind in COMMANDS if kind != "claims" and (out / f"{kind}.json").is_file()]
+    kind = kinds[0] if kinds else "dynamics"
+    record, data = load_record(out, f"{kind}.json", SCHEMA, ("about",), COMMANDS[kind])
+    return Exploration(out, data, record["about"], kind=kind)
+
+
+def card(label: str, text: str, headline: str = "", measure: str = "", verdict: str | None = None) -> dict[str, Any]:
+    """One answer at a glance; ``verdict`` is holds, fails, inconclusive, reported or none."""
+    return {"label": label, "text": text, "headline": headline, "measure": measure, "verdict": verdict}
