@@ -16,6 +16,10 @@ def values(numbers):
     return lambda data: xr.DataArray(np.asarray(numbers, float), dims="seed")
 
 
+def ends(*numbers):
+    return lambda data: xr.DataArray(np.asarray(numbers, float), dims="end", attrs={"kind": "at least", "seeds": 8})
+
+
 def claim(*criteria, control_value=1.0, should: Literal["reject", "accept"] = "reject", **more) -> Claim:
     control = Control("wrong", "must fail", (Criterion("c", "bound", values([control_value]), 0.5),), should)
     return Claim(
@@ -43,6 +47,12 @@ NEAR = np.linspace(0.9, 1.1, 16)
         (Criterion("e", "estimate", values(NEAR), (1.2, 1.3), "in", "mean"), "fails"),
         (Criterion("e", "estimate", values(NEAR), (1.0, 1.3), "in", "mean"), "inconclusive"),
         (Criterion("e", "estimate", values(NEAR[:7]), 1.2, "<=", "mean"), "inconclusive"),
+        (Criterion("i", "interval", ends(5, 4, np.inf), 3.5, ">="), "holds"),
+        (Criterion("i", "interval", ends(5, 3, 8), 3.5, ">="), "inconclusive"),
+        (Criterion("i", "interval", ends(2, 0, 3), 3.5, ">="), "fails"),
+        (Criterion("i", "interval", ends(0, -0.1, 0.1), (-0.2, 0.2), "in"), "holds"),
+        (Criterion("i", "interval", ends(np.nan, np.nan, np.nan), 1.0), "inconclusive"),
+        (Criterion("i", "interval", ends(np.nan, 4096, np.inf), 4096.0, ">="), "holds"),
         (Criterion("s", "share", values([1] * 16), 0.75, ">="), "holds"),
         (Criterion("s", "share", values([1] * 4 + [0] * 12), 0.75, ">="), "fails"),
         (Criterion("s", "share", values([1] * 12 + [0] * 4), 0.75, ">="), "inconclusive"),
@@ -54,6 +64,16 @@ def test_one_criterion(criterion, verdict):
     assert entry["criteria"][0]["verdict"] == verdict
     if verdict != "holds":
         assert entry["reason"]
+
+
+def test_a_given_interval_with_an_open_end_is_json():
+    entry = claim(Criterion("i", "interval", ends(5, 4, np.inf), 3.5, ">=")).judge({})
+    record = json.loads(json.dumps(entry["criteria"][0], allow_nan=False))
+    assert record["interval"] == [4.0, None]
+    assert record["bounded"] == "at least"
+    assert entry["seeds"] == 8
+    with pytest.raises(AttnlabError, match="length 3"):
+        Criterion("i", "interval", values([1.0]), 3.5).judge({})
 
 
 def test_a_claim_needs_all_and_fails_by_one():

@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from attnlab._errors import AttnlabError
 from attnlab.claims._claim import Claim
 from attnlab.claims._laws import LAWS
+from attnlab.claims._liu2021 import LIU2021
 from attnlab.claims._lu2021 import LU2021
 
-GROUPS: dict[str, tuple[Claim, ...]] = {"laws": LAWS, "lu2021": LU2021, "liu2021": (), "beyond": ()}
+GROUPS: dict[str, tuple[Claim, ...]] = {"laws": LAWS, "lu2021": LU2021, "liu2021": LIU2021, "beyond": ()}
 CLAIMS: dict[str, Claim] = {claim.id: claim for group in GROUPS.values() for claim in group}
 
 

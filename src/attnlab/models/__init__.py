@@ -16,6 +16,13 @@ from attnlab.models._dense import (
 )
 from attnlab.models._heads import AbstractHead, LinearHead, OwnHead, TwoLayerHead
 from attnlab.models._incidence import Incidence, kernel
+from attnlab.models._patches import (
+    AttentionPooling,
+    AttentionPoolingConfig,
+    PatchAttention,
+    PatchAttentionConfig,
+    PatchGrid,
+)
 from attnlab.models._pooling import Tokens, guarded, pool, pool_fast, pool_tokens, too_wide
 from attnlab.models._self_attention import (
     AttentionLayer,
@@ -53,6 +60,8 @@ __all__ = [
     "AbstractHead",
     "AbstractMask",
     "AttentionLayer",
+    "AttentionPooling",
+    "AttentionPoolingConfig",
     "Baseline",
     "BaselineConfig",
     "ContextualAttention",
@@ -71,6 +80,9 @@ __all__ = [
     "MultiLayerConfig",
     "OwnHead",
     "Part",
+    "PatchAttention",
+    "PatchAttentionConfig",
+    "PatchGrid",
     "SelfAttention",
     "SelfAttentionConfig",
     "StaticMask",

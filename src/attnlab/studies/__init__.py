@@ -1,9 +1,12 @@
 """One file per question that a user can ask: its plan, its work function, its measurement."""
 
 from attnlab.studies._asymptotics import FarSettings, flow_far
+from attnlab.studies._curves import Question, end_values, tabulate
 from attnlab.studies._dynamics import explore, foretell, predict
 from attnlab.studies._exploration import Exploration, checked_folder, read_exploration
+from attnlab.studies._explore_samples import explore_samples, measure_samples
 from attnlab.studies._laws import HEAD_LAWS, OPTIMIZERS, STEP_SIZES
+from attnlab.studies._liu2021 import DEPTH, GATE, MOVING_BLOCK, SELF_ATTENTION, STATIC_MASK
 from attnlab.studies._lu2021 import (
     ABLATION,
     ABLATIONS,
@@ -15,10 +18,24 @@ from attnlab.studies._lu2021 import (
     REFERENCE,
     STARTS,
 )
+from attnlab.studies._samples import SampleSettings, fit_curve, fit_samples
 from attnlab.studies._study import Data, Scale, Study, arm_plan, split_arms
 from attnlab.studies._topic import TopicSettings, train_topic
 
 __all__ = [
+    "fit_samples",
+    "fit_curve",
+    "SampleSettings",
+    "measure_samples",
+    "explore_samples",
+    "tabulate",
+    "end_values",
+    "Question",
+    "STATIC_MASK",
+    "SELF_ATTENTION",
+    "MOVING_BLOCK",
+    "GATE",
+    "DEPTH",
     "ABLATION",
     "ABLATIONS",
     "ASYMPTOTICS",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -40,7 +40,7 @@ class Question:
 
 
 def tabulate(
-    arms: Mapping[tuple[str, Hashable], xr.Dataset], question: Question, *, dim: str = "features"
+    arms: Mapping[tuple[str, Any], xr.Dataset], question: Question, *, dim: str = "features", further: bool = False
 ) -> xr.Dataset:
     """All answers about students in several settings; ``arms`` are data sets (seed, size) by student and setting.
 
@@ -52,7 +52,9 @@ def tabulate(
     - ``ratio`` of the student ``question.against`` to each, with ``_low``, ``_high``, ``_kind``, the ``verdict`` in a
       word and ``said`` in a sentence;
     - ``exponent`` of the needed samples in ``dim`` (student), where that is a number and has two values or more;
-    - ``unsettled``: the share of chosen fits whose loss was still falling.
+    - ``unsettled``: the share of chosen fits whose loss was still falling;
+    - if ``further``, ``extrapolated`` with ``_low`` and ``_high``: the samples that a power law expects for the level,
+      beside the sentence ``extrapolated_said``, which tells its back-test or why there is none.
     """
     students = list(dict.fromkeys(student for student, _ in arms))
     settings = list(dict.fromkeys(setting for _, setting in arms))
@@ -72,6 +74,11 @@ def tabulate(
     table["needed_said"] = column(lambda cell: "" if cell[0] is None else str(cell[0]))
     if len(settings) > 1 and all(isinstance(value, int | float) for value in settings):
         table = table.assign(_exponents(table[question.score], question, dim))
+    if further:
+        found = {pair: _further(arms.get(pair), question) for pair in cells}
+        for place, name in enumerate(("extrapolated", "extrapolated_low", "extrapolated_high", "extrapolated_said")):
+            values = np.array([one[place] for one in found.values()]).reshape(shape)
+            table[name] = ("student", dim), values
     if "settling" in table:
         table["unsettled"] = _unsettled(table)
     table.attrs |= {"level": question.level, "score": question.score, "against": question.against, "dim": dim,
@@ -80,7 +87,7 @@ def tabulate(
 
 
 def _stacked(
-    arms: Mapping[tuple[str, Hashable], xr.Dataset], students: Sequence[str], settings: Sequence[Hashable], dim: str
+    arms: Mapping[tuple[str, Any], xr.Dataset], students: Sequence[str], settings: Sequence[Any], dim: str
 ) -> xr.Dataset:
     """All arms along (student, dim); sizes and seeds that an arm has not are nan."""
     rows = []
@@ -92,7 +99,7 @@ def _stacked(
 
 
 def _cell(
-    arms: Mapping[tuple[str, Hashable], xr.Dataset], pair: tuple[str, Hashable], question: Question
+    arms: Mapping[tuple[str, Any], xr.Dataset], pair: tuple[str, Any], question: Question
 ) -> tuple[NeededSamples | None, SampleRatio | None]:
     from attnlab.complexity import needed_samples, sample_ratio
 
@@ -107,6 +114,15 @@ def _cell(
     if first.sizes["seed"] == 0:
         raise AttnlabError(f"{pair[0]!r} and {question.against!r} share no seed at {pair[1]}: nothing can be compared")
     return needed, sample_ratio(first, second, question.level, **question.how)
+
+
+def _further(arm: xr.Dataset | None, question: Question) -> tuple[float, float, float, str]:
+    from attnlab.complexity import extrapolate
+
+    if arm is None:
+        return np.nan, np.nan, np.nan, ""
+    found = extrapolate(_scores(arm, question.score), level=question.level, **question.how)
+    return found.value, found.interval.low, found.interval.high, str(found)
 
 
 def _scores(arm: xr.Dataset, name: str) -> xr.DataArray:
@@ -151,7 +167,7 @@ def end_values(table: xr.Dataset, name: str, **where: Any) -> xr.DataArray:
     at = table.sel(**where)
     values = [float(at[f"{name}{end}"]) for end in ("", "_low", "_high")]
     found = xr.DataArray(values, dims="end", coords={"end": ["estimate", "low", "high"]})
-    return found.assign_attrs(kind=str(at[f"{name}_kind"].values), seeds=table.sizes["seed"])
+    return found.assign_attrs(kind=str(at[f"{name}_kind"].values), seeds=table.sizes.get("seed", 0))
 
 
 def choices(table: xr.Dataset, name: str) -> dict[float, int]:

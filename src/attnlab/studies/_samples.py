@@ -35,9 +35,11 @@ class SampleSettings:
     - ``student``: a name, or ``"file.py:function"``, a function of (key, shape) that returns an Equinox module.
       ``width``: the baseline's hidden units (8 on vectors, 24 on matrices by default); ``depth``: layers of a
       multi-layer teacher or student.
-    - ``sizes``: numbers of training samples, out of ``drawn`` (the largest size by default): runs with as many sizes and
-      equally many drawn share one compiled program. Tuning, the same for every student: all pairs of ``step_sizes`` and
-      ``weight_decays``, chosen by the loss on ``valid_points`` further samples.
+    - ``sizes``: numbers of training samples, out of ``drawn`` (the largest size by default): runs with as many sizes
+      and equally many drawn share one compiled program.
+    - Tuning, the same for every student: all pairs of ``step_sizes`` and ``weight_decays``, chosen by the loss on
+      ``valid_points`` further samples.
+    - ``code``: a fingerprint of files that teacher or student are read from, so that a changed file is run anew.
     """
 
     arm: str = ""
@@ -60,6 +62,7 @@ class SampleSettings:
     test_points: int = 2000
     valid_points: int = 500
     dtype: str = "float32"
+    code: str = ""
 
     def __post_init__(self):
         if not self.sizes or min(self.sizes) < 1 or (np.diff(self.sizes) <= 0).any():
@@ -85,7 +88,7 @@ class SampleSettings:
         from attnlab.models import make_label_teacher, make_teacher
 
         if ":" in self.teacher:
-            return load_function(self.teacher)(key)
+            return load_function(self.teacher, "teacher")(key)
         more: dict[str, Any] = {}
         if self.teacher in ("static-mask", "gate", "moving-block", "dense"):
             more = {"features": self.features, "temperature": self.temperature}
@@ -102,7 +105,7 @@ class SampleSettings:
         from attnlab.studies._students import make_student, own_student
 
         if ":" in self.student:
-            return own_student(load_function(self.student), shape)
+            return own_student(load_function(self.student, "student"), shape)
         return make_student(self.student, source, width=self.width, depth=self.depth, temperature=self.temperature)
 
 
@@ -129,9 +132,6 @@ def fit_samples(s: SampleSettings, context: RunContext) -> xr.Dataset:
     if not ratios:
         return found
     return found.assign(predicted=("predictor", list(ratios.values()))).assign_coords(predictor=list(ratios))
-
-
-fit_samples.version = 1
 
 
 def fit_curve(

@@ -1,0 +1,214 @@
+"""Attention over the patches of an image: patch self-attention, and pooling with one query (THEORY B2, digits).
+
+The words are overlapping square patches. They carry no position: what a digit means does not depend on its place, and a
+model that cannot tell places apart need not learn this.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Key
+
+from attnlab._errors import AttnlabError
+from attnlab.models._dense import Baseline, BaselineConfig, Output, at_least_one, check_scales, normal, softplus
+from attnlab.models._self_attention import AttentionLayer
+
+
+@dataclass(frozen=True)
+class PatchGrid:
+    """Square patches of ``size`` pixels a side, their corners ``stride`` pixels apart, on an image of rows × columns.
+
+    >>> grid = PatchGrid(24, 24, size=8, stride=4)
+    >>> grid.patches, grid.words(jnp.zeros((24, 24))).shape
+    (25, (64, 25))
+    """
+
+    rows: int = 24
+    columns: int = 24
+    size: int = 8
+    stride: int = 4
+
+    def __post_init__(self):
+        at_least_one(self, "rows", "columns", "size", "stride")
+        for name in ("rows", "columns"):
+            rest = getattr(self, name) - self.size
+            if rest < 0 or rest % self.stride:
+                raise AttnlabError(
+                    f"{name}={getattr(self, name)}: patches of {self.size} pixels every {self.stride} pixels do not "
+                    f"cover it; expected {self.size} plus a multiple of {self.stride}"
+                )
+
+    @property
+    def patches(self) -> int:
+        """How many patches there are: the words p."""
+        return len(self.pixels)
+
+    @property
+    def pixels(self) -> Int[np.ndarray, "p t"]:
+        """The pixels of each patch, numbered row by row; the patches too go row by row."""
+        top = np.arange(0, self.rows - self.size + 1, self.stride)
+        left = np.arange(0, self.columns - self.size + 1, self.stride)
+        corners = (top[:, None] * self.columns + left[None, :]).reshape(-1, 1)
+        within = (np.arange(self.size)[:, None] * self.columns + np.arange(self.size)[None, :]).reshape(1, -1)
+        return corners + within
+
+    def words(self, image: Float[Array, "rows columns"]) -> Float[Array, "t p"]:
+        """The patches of one image as the columns of a matrix."""
+        if image.shape != (self.rows, self.columns):
+            raise AttnlabError(
+                f"an image of shape {image.shape}; expected {(self.rows, self.columns)} (jax.vmap for many)"
+            )
+        return jnp.ravel(image)[self.pixels.T]
+
+    def spread(self, attention: Float[Array, "p"]) -> Float[Array, "rows columns"]:
+        """Weights of patches as weights of pixels: each patch's weight in equal parts to its pixels.
+
+        >>> PatchGrid(2, 3, size=2, stride=1).spread(jnp.array([0.2, 0.8])).tolist()
+        [[0.05, 0.25, 0.2], [0.05, 0.25, 0.2]]
+        """
+        shares = jnp.broadcast_to(attention[:, None] / self.size**2, self.pixels.shape)
+        return jnp.zeros(self.rows * self.columns, shares.dtype).at[self.pixels].add(shares).reshape(self.rows, -1)
+
+
+class PatchAttention(eqx.Module):
+    """Self-attention over patches: ``y = head(V ā)`` with ``E = φ_τ(w_Eᵀ P)``, ``V = w_V E``, ``ā = (1/p) Σ_z a^(z)``.
+
+    ``P`` (t, p) are the patches, ``E`` (m, p) their embeddings, and ``a`` (p, p) the attention of one
+    ``AttentionLayer`` on ``E``. The words that it returns, the columns of ``V a``, are averaged; this is ``V ā``, so
+    that ``ā`` is the whole attention that a patch gets.
+
+    >>> model = PatchAttentionConfig(PatchGrid(8, 8, size=4, stride=2), outputs=10).init(jax.random.key(0))
+    >>> image = jnp.ones((8, 8))
+    >>> model(image).shape, model.attention(image).shape, round(float(model.attention_map(image).sum()), 9)
+    ((10,), (9,), 1.0)
+    """
+
+    w_embed: Float[Array, "t m"]
+    layer: AttentionLayer
+    head: Baseline
+    grid: PatchGrid = eqx.field(static=True)
+
+    def embed(self, image: Float[Array, "rows columns"]) -> Float[Array, "m p"]:
+        """``E`` of one image."""
+        return softplus(self.w_embed.T @ self.grid.words(image), self.head.temperature)
+
+    def attention(self, image: Float[Array, "rows columns"]) -> Float[Array, "p"]:
+        """``ā``: how much attention each patch gets; sums to one."""
+        return jnp.mean(self.layer.attention(self.embed(image)), axis=1)
+
+    def attention_map(self, image: Float[Array, "rows columns"]) -> Float[Array, "rows columns"]:
+        """How much attention each pixel gets; sums to one."""
+        return self.grid.spread(self.attention(image))
+
+    def __call__(self, image: Float[Array, "rows columns"]) -> Output:
+        """Output for one image."""
+        embedded = self.embed(image)
+        weights = jnp.mean(self.layer.attention(embedded), axis=1)
+        return self.head(self.layer.w_value @ (embedded @ weights))
+
+
+class AttentionPooling(eqx.Module):
+    """One query over patches: ``y = head(E a)`` with ``E = φ_τ(w_Eᵀ P)`` and ``a = softmax(Eᵀ q/√m)``.
+
+    >>> model = AttentionPoolingConfig(PatchGrid(8, 8, size=4, stride=2), outputs=10).init(jax.random.key(0))
+    >>> image = jnp.ones((8, 8))
+    >>> model(image).shape, model.attention(image).shape, round(float(model.attention_map(image).sum()), 9)
+    ((10,), (9,), 1.0)
+    """
+
+    w_embed: Float[Array, "t m"]
+    query: Float[Array, "m"]
+    head: Baseline
+    grid: PatchGrid = eqx.field(static=True)
+
+    def embed(self, image: Float[Array, "rows columns"]) -> Float[Array, "m p"]:
+        """``E`` of one image."""
+        return softplus(self.w_embed.T @ self.grid.words(image), self.head.temperature)
+
+    def attention(self, image: Float[Array, "rows columns"]) -> Float[Array, "p"]:
+        """``a``: how much attention each patch gets; sums to one."""
+        return self._weights(self.embed(image))
+
+    def attention_map(self, image: Float[Array, "rows columns"]) -> Float[Array, "rows columns"]:
+        """How much attention each pixel gets; sums to one."""
+        return self.grid.spread(self.attention(image))
+
+    def __call__(self, image: Float[Array, "rows columns"]) -> Output:
+        """Output for one image."""
+        embedded = self.embed(image)
+        return self.head(embedded @ self._weights(embedded))
+
+    def _weights(self, embedded: Float[Array, "m p"]) -> Float[Array, "p"]:
+        return jax.nn.softmax(self.query @ embedded / math.sqrt(len(self.query)))
+
+
+@dataclass(frozen=True)
+class PatchAttentionConfig:
+    """How a ``PatchAttention`` starts.
+
+    - ``dim`` m of the embeddings, ``query_dim`` d_q, ``value_dim`` d_v, ``width`` d of the head;
+    - entries of w_E are N(0, 1/t), those of w_Q, w_K and w_V N(0, 1/m), the head's those of ``BaselineConfig``;
+      ``init_scale`` multiplies all.
+
+    >>> PatchAttentionConfig(PatchGrid(24, 24, size=8, stride=4), dim=32).init(jax.random.key(0)).w_embed.shape
+    (64, 32)
+    """
+
+    grid: PatchGrid = field(default_factory=PatchGrid)
+    dim: int = 32
+    query_dim: int = 8
+    value_dim: int = 32
+    width: int = 32
+    outputs: int = 1
+    temperature: float = math.inf
+    init_scale: float = 1.0
+
+    def __post_init__(self):
+        at_least_one(self, "dim", "query_dim", "value_dim", "width", "outputs")
+        check_scales(self)
+
+    def init(self, key: Key[Array, ""]) -> PatchAttention:
+        """Draw initial parameters."""
+        std = self.init_scale / math.sqrt(self.dim)
+        shapes = [(self.query_dim, self.dim), (self.query_dim, self.dim), (self.value_dim, self.dim)]
+        query, keys, value = (normal(jax.random.fold_in(key, 3 + i), shape, std) for i, shape in enumerate(shapes))
+        head = BaselineConfig(self.value_dim, self.width, self.outputs, self.temperature, self.init_scale)
+        embed = _embedding(key, self.grid, self.dim, self.init_scale)
+        return PatchAttention(embed, AttentionLayer(query, keys, value), head.init(key), self.grid)
+
+
+@dataclass(frozen=True)
+class AttentionPoolingConfig:
+    """How an ``AttentionPooling`` starts: entries of w_E are N(0, 1/t), those of the query N(0, 1), the head's those of
+    ``BaselineConfig``; ``init_scale`` multiplies all.
+
+    >>> AttentionPoolingConfig(PatchGrid(24, 24, size=8, stride=4), dim=32).init(jax.random.key(0)).query.shape
+    (32,)
+    """
+
+    grid: PatchGrid = field(default_factory=PatchGrid)
+    dim: int = 32
+    width: int = 32
+    outputs: int = 1
+    temperature: float = math.inf
+    init_scale: float = 1.0
+
+    def __post_init__(self):
+        at_least_one(self, "dim", "width", "outputs")
+        check_scales(self)
+
+    def init(self, key: Key[Array, ""]) -> AttentionPooling:
+        """Draw initial parameters."""
+        query = normal(jax.random.fold_in(key, 3), (self.dim,), self.init_scale)
+        head = BaselineConfig(self.dim, self.width, self.outputs, self.temperature, self.init_scale)
+        return AttentionPooling(_embedding(key, self.grid, self.dim, self.init_scale), query, head.init(key), self.grid)
+
+
+def _embedding(key: Key[Array, ""], grid: PatchGrid, dim: int, scale: float) -> Float[Array, "t m"]:
+    return normal(jax.random.fold_in(key, 2), (grid.size**2, dim), scale / grid.size)

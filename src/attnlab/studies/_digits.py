@@ -1,0 +1,193 @@
+"""Noisy digits (THEORY B2): how many images students need that are told where to look, or find it out themselves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array
+
+from attnlab._errors import AttnlabError
+from attnlab.models import AttentionPoolingConfig, BaselineConfig, PatchAttentionConfig, PatchGrid
+from attnlab.runs import RunContext
+from attnlab.tasks import Canvases, CanvasTask, load_digits
+from attnlab.training import Recipe, choose, fit_grid
+
+if TYPE_CHECKING:
+    from attnlab.tasks import Digits
+
+WORK = "attnlab.studies._digits:fit_digits"
+STUDENTS = ("baseline", "known-mask", "wrong-mask", "patch-attention", "attention-pooling")
+ATTENTION = ("patch-attention", "attention-pooling")
+_KEYS = 2**31 - 2  # far from the keys of other studies of the same root
+_DRAWN = {"predicted": ("image",), "attention_map": ("image", "row", "column")}
+
+
+@dataclass(frozen=True)
+class DigitsSettings:
+    """One student of one seed, for all sample sizes.
+
+    - ``seed`` draws digits, images and initial parameters, so that students of equal seed are paired; ``arm`` is a
+      label and nothing else.
+    - ``student``: ``"baseline"`` (a two-layer network on pixels), ``"known-mask"`` (the same on images of which all
+      but the digit's square is zero), ``"wrong-mask"`` (with the mask of another image: the control),
+      ``"patch-attention"`` or ``"attention-pooling"`` (on the image alone).
+    - ``digits``, ``shrink``: as in ``load_digits``; ``canvas`` to ``noise_std``: as in ``CanvasTask``.
+    - Every student has the same ``step_sizes`` × ``weight_decays`` to choose from on ``validation`` images, and the
+      same number of units: ``width`` of each hidden layer and of the patches' embeddings.
+    - ``patch``, ``stride``: the patches; ``query_dim``: of self-attention. ``drawn``: test images kept for drawing.
+    """
+
+    arm: str = ""
+    seed: int = 0
+    student: str = "baseline"
+    sizes: tuple[int, ...] = (39, 78, 156, 312, 625, 1250)
+    digits: str = "sklearn"
+    shrink: int = 1
+    canvas: int = 24
+    spacing: int = 8
+    fragments: int = 4
+    fragment_size: int = 4
+    noise_std: float = 0.1
+    validation: int = 300
+    test: int = 1000
+    steps: int = 400
+    batch_size: int = 64
+    step_sizes: tuple[float, ...] = (0.003, 0.01)
+    weight_decays: tuple[float, ...] = (0.1, 1.0)
+    width: int = 32
+    patch: int = 8
+    stride: int = 4
+    query_dim: int = 8
+    drawn: int = 12
+
+    def __post_init__(self):
+        if self.student not in STUDENTS:
+            raise AttnlabError(f"student={self.student!r}: expected one of {', '.join(STUDENTS)}")
+        if not self.sizes or min(self.sizes) < 1:
+            raise AttnlabError(f"sizes={self.sizes}: expected one or more numbers of training images ≥ 1")
+        if not 1 <= self.drawn <= self.test or min(self.validation, self.test) < 2:
+            raise AttnlabError(
+                f"validation={self.validation} and test={self.test} must be ≥ 2, drawn={self.drawn} from 1 to test"
+            )
+
+    def task(self) -> CanvasTask:
+        """Where the images come from."""
+        return CanvasTask(self.canvas, self.spacing, self.fragments, self.fragment_size, self.noise_std)
+
+    def config(self, classes: int) -> BaselineConfig | PatchAttentionConfig | AttentionPoolingConfig:
+        """How the student starts."""
+        if self.student not in ATTENTION:
+            return BaselineConfig(self.canvas**2, self.width, classes, math.inf)
+        grid = PatchGrid(self.canvas, self.canvas, self.patch, self.stride)
+        if self.student == "attention-pooling":
+            return AttentionPoolingConfig(grid, self.width, self.width, classes)
+        return PatchAttentionConfig(grid, self.width, self.query_dim, self.width, self.width, classes)
+
+
+@dataclass(frozen=True)
+class Start:
+    """Initial parameters in float32; equal ones are compiled once."""
+
+    config: Any
+
+    def __call__(self, key: Array) -> Any:
+        return jax.tree.map(lambda leaf: leaf.astype(jnp.float32), self.config.init(key))
+
+
+def cross_entropy(model: Any, batch: Mapping[str, Array]) -> Array:
+    """Mean over a batch of ``images`` and ``labels``."""
+    logs = jax.nn.log_softmax(jax.vmap(model)(batch["images"]), axis=1)
+    return -jnp.mean(jnp.take_along_axis(logs, batch["labels"][:, None], axis=1))
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is measured of a fit: validation loss, test accuracy, and of the first ``drawn`` test images the details."""
+
+    drawn: int
+    attends: bool
+
+    def __call__(self, model: Any, checks: Mapping[str, Any]) -> dict[str, Array]:
+        test = checks["test"]
+        predicted = jnp.argmax(jax.vmap(model)(test["images"]), axis=1).astype(jnp.int32)
+        found = {
+            "valid_loss": cross_entropy(model, checks["valid"]),
+            "accuracy": jnp.mean((predicted == test["labels"]).astype(jnp.float32)),
+            "predicted": predicted[: self.drawn],
+        }
+        if self.attends:
+            maps = jax.vmap(model.attention_map)(test["images"])
+            found["attention_on_digit"] = jnp.mean(jnp.sum(maps * checks["masks"], axis=(1, 2)))
+            found["attention_map"] = maps[: self.drawn]
+        return found
+
+
+def fit_digits(settings: DigitsSettings, context: RunContext) -> xr.Dataset:
+    """Fit one student on nested samples of every size; for each size keep the fit that validation chose.
+
+    With dimension ``size``: ``accuracy`` on test images, ``valid_loss``, ``train_loss``, ``settling``, the chosen
+    ``step_size`` and ``weight_decay``, and for attention ``attention_on_digit``, its mean share on the digit's square,
+    to be compared with ``digit_area``, the share that even attention has. Of the largest size and the first ``drawn``
+    test images, the same for all students of a seed: ``image``, ``mask``, ``label``, ``predicted``, ``attention_map``.
+    """
+    s, attends = settings, settings.student in ATTENTION
+    digits = _digits(s.digits, s.shrink)
+    train, valid, test = _drawn(
+        context.root_seed, s.seed, s.digits, s.shrink, s.task(), max(s.sizes), s.validation, s.test
+    )
+    checks: dict[str, Any] = {"valid": _seen(valid, s.student), "test": _seen(test, s.student)}
+    if attends:
+        checks["masks"] = jnp.asarray(test.masks)
+    fits = fit_grid(
+        Start(s.config(digits.classes)), cross_entropy, Look(s.drawn, attends), _seen(train, s.student), checks,
+        sizes=s.sizes, key=_keys(context.root_seed, s.seed)[0], step_sizes=s.step_sizes,
+        weight_decays=s.weight_decays, recipe=Recipe(s.steps, s.batch_size), dims=_DRAWN,
+    )  # fmt: skip
+    found = choose(fits)
+    largest = found.sel(size=max(s.sizes), drop=True)
+    found = found.assign({name: largest[name] for name in _DRAWN if name in found})
+    return found.assign(
+        digit_area=float(test.masks.mean()),
+        image=(("image", "row", "column"), test.images[: s.drawn]),
+        mask=(("image", "row", "column"), test.masks[: s.drawn]),
+        label=("image", test.labels[: s.drawn]),
+    )
+
+
+def _seen(drawn: Canvases, student: str) -> dict[str, Array]:
+    """What a student sees of the images; dense students share their shapes, and so one compiled program."""
+    images = drawn.images
+    if student == "known-mask":
+        images = images * drawn.masks
+    elif student == "wrong-mask":
+        images = images * drawn.other_masks
+    return {"images": jnp.asarray(images), "labels": jnp.asarray(drawn.labels, jnp.int32)}
+
+
+def _keys(root_seed: int, seed: int) -> Array:
+    """Keys of a seed: fits, split of the digits, then training, validation and test images."""
+    return jax.random.split(jax.random.fold_in(jax.random.fold_in(jax.random.key(root_seed), _KEYS), seed), 5)
+
+
+@lru_cache(maxsize=1)
+def _digits(source: str, shrink: int) -> Digits:
+    return load_digits(source, shrink=shrink)
+
+
+@lru_cache(maxsize=4)
+def _drawn(
+    root_seed: int, seed: int, source: str, shrink: int, task: CanvasTask, images: int, validation: int, test: int
+) -> tuple[Canvases, ...]:
+    """Training, validation and test images of digits that the others do not have; kept for students of one seed."""
+    keys = _keys(root_seed, seed)
+    parts = _digits(source, shrink).split(key=keys[1])
+    wanted = zip(parts, (images, validation, test), keys[2:], strict=True)
+    return tuple(task.sample(part, max(2, count), key=key) for part, count, key in wanted)
