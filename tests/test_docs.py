@@ -7,7 +7,7 @@ import matplotlib
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ["README.md", "docs/training.md", "docs/sweeps.md", "docs/dynamics.md"]
+PAGES = ["README.md", "docs/training.md", "docs/sweeps.md", "docs/dynamics.md", "docs/samples.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -20,8 +20,10 @@ IMAGE = np.random.default_rng(3).standard_normal((7, 9))
 def loop_patches(image):
     """Every patch as a list of its pixels, row by row."""
     return [
-        [image[top + r, left + c] for r in range(3) for c in range(3)] for top in range(0, 5, 2) for left in range(0, 7, 2)
-    ]  # fmt: skip
+        [image[top + r, left + c] for r in range(3) for c in range(3)]
+        for top in range(0, 5, 2)
+        for left in range(0, 7, 2)
+    ]
 
 
 def activation(x, temperature):
@@ -78,10 +80,11 @@ def loop_map(weights):
 @pytest.mark.parametrize("config", [SELF, POOL, RELU], ids=["self", "pool", "relu"])
 def test_models_against_loops(config):
     model = config.init(jax.random.key(1))
+    plain = jax.tree.map(np.asarray, model)
     image = jnp.asarray(IMAGE)
-    weights = loop_attention(model, IMAGE)
+    weights = loop_attention(plain, IMAGE)
     np.testing.assert_allclose(model.attention(image), weights, rtol=1e-12)
-    np.testing.assert_allclose(model(image), loop_output(model, IMAGE), rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(model(image), loop_output(plain, IMAGE), rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(model.attention_map(image), loop_map(weights), rtol=1e-12)
     assert float(model.attention_map(image).sum()) == pytest.approx(1, abs=1e-12)
 

@@ -1,8 +1,8 @@
 """The digits' work function at a tiny scale: contents, pairing, and that students of one kind share a program."""
 
 from dataclasses import replace
+from typing import Any
 
-import jax
 import numpy as np
 import pytest
 
@@ -14,7 +14,7 @@ from attnlab.training import _fit
 
 TINY = DigitsSettings(
     sizes=(20, 60), steps=30, batch_size=16, step_sizes=(0.01,), weight_decays=(0.0, 0.1), canvas=16, validation=20,
-    test=30, width=4, patch=8, stride=8, drawn=3,
+    test=30, width=4, dim=4, patch=8, stride=8, drawn=3,
 )  # fmt: skip
 CONTEXT = RunContext(root_seed=0, index=0, hash="0" * 64)
 
@@ -57,10 +57,11 @@ def test_a_run_is_the_same_again_and_does_not_depend_on_larger_sizes(found):
 
 
 def test_dense_students_and_seeds_share_one_program(found):
-    before = _fit._fit_all._cache_size()
+    program: Any = _fit._fit_all
+    before = program._cache_size()
     for seed, student in enumerate(STUDENTS, start=5):
         fit_digits(replace(TINY, seed=seed, student=student), CONTEXT)
-    assert _fit._fit_all._cache_size() == before
+    assert program._cache_size() == before
 
 
 def test_a_mask_helps_where_nothing_else_can():
@@ -88,4 +89,3 @@ def test_unknown_students_and_empty_grids_are_refused():
         DigitsSettings(student="mask")
     with pytest.raises(AttnlabError, match="sizes"):
         DigitsSettings(sizes=())
-    assert jax.config.jax_enable_x64  # pyright: ignore[reportAttributeAccessIssue]

@@ -3,6 +3,7 @@
 import gzip
 import struct
 import sys
+from typing import Any
 
 import jax
 import numpy as np
@@ -27,7 +28,7 @@ def made_up(count=20, size=8):
 def test_sklearn_digits_are_scaled(digits):
     from sklearn.datasets import load_digits as load
 
-    raw = load()
+    raw: Any = load()
     assert digits.images.dtype == np.float32
     np.testing.assert_array_equal(digits.images * 16, raw.images)
     np.testing.assert_array_equal(digits.labels, raw.target)
@@ -156,7 +157,7 @@ def test_broken_idx_files_are_named(tmp_path):
     with pytest.raises(AttnlabError, match=r"train-images-idx3-ubyte holds 79 bytes.* promises 80"):
         load_digits(tmp_path)
     write_idx(images, IMAGES[:4])
-    with pytest.raises(AttnlabError, match="4, 4, 4.* with 5 labels"):
+    with pytest.raises(AttnlabError, match=r"4, 4, 4.* with 5 labels"):
         load_digits(tmp_path)
     images.unlink()
     (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(bytes(100))[:-9])

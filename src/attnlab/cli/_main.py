@@ -12,9 +12,11 @@ from attnlab._errors import AttnlabError
 from attnlab.cli._check import check
 from attnlab.cli._claims import claims
 from attnlab.cli._dynamics import dynamics
+from attnlab.cli._many import ManyCommand
 from attnlab.cli._report import report
 from attnlab.cli._reproduce import reproduce
 from attnlab.cli._runs import runs
+from attnlab.cli._samples import samples
 
 _HELP = """The laboratory for the theory of attention.
 
@@ -45,6 +47,7 @@ def _options(
 
 app.command()(reproduce)
 app.command()(dynamics)
+app.command(cls=ManyCommand)(samples)
 app.command()(report)
 app.command()(runs)
 app.command()(claims)

@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+_KINDS = ("dynamics", "samples")  # each has its writer in attnlab.report, write_<kind>
+
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="A folder that `attnlab reproduce` or `attnlab dynamics` wrote.")],
+    folder: Annotated[Path, typer.Argument(help="A folder that `attnlab reproduce`, `dynamics` or `samples` wrote.")],
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Draw the page again from what is stored; nothing is computed.
@@ -18,17 +20,25 @@ def report(
 
         attnlab report results
     """
-    if (folder / "dynamics.json").is_file():
-        from attnlab.report import write_dynamics
-        from attnlab.studies import read_exploration
-
-        explored = read_exploration(folder)
-        page = write_dynamics(folder, explored.data, explored.about)
-    else:
-        from attnlab.claims import read_reproduction
-        from attnlab.report import write_report
-
-        stored = read_reproduction(folder)
-        page = write_report(folder, stored.claims, stored.data, stored.about)
+    page = _explored(folder) or _claims(folder)
     if not quiet:
         typer.echo(f"page: {page}")
+
+
+def _explored(folder: Path) -> Path | None:
+    """The page of a command about one configuration; None if the folder holds none."""
+    if not any((folder / f"{kind}.json").is_file() for kind in _KINDS):
+        return None
+    from attnlab import report as pages
+    from attnlab.studies import read_exploration
+
+    explored = read_exploration(folder)
+    return getattr(pages, f"write_{explored.kind}")(folder, explored.data, explored.about)
+
+
+def _claims(folder: Path) -> Path:
+    from attnlab.claims import read_reproduction
+    from attnlab.report import write_report
+
+    stored = read_reproduction(folder)
+    return write_report(folder, stored.claims, stored.data, stored.about)

@@ -64,7 +64,7 @@ class PatchGrid:
             raise AttnlabError(
                 f"an image of shape {image.shape}; expected {(self.rows, self.columns)} (jax.vmap for many)"
             )
-        return jnp.ravel(image)[self.pixels.T]
+        return jnp.ravel(image)[self.pixels].T
 
     def spread(self, attention: Float[Array, "p"]) -> Float[Array, "rows columns"]:
         """Weights of patches as weights of pixels: each patch's weight in equal parts to its pixels.
@@ -72,8 +72,9 @@ class PatchGrid:
         >>> PatchGrid(2, 3, size=2, stride=1).spread(jnp.array([0.2, 0.8])).tolist()
         [[0.05, 0.25, 0.2], [0.05, 0.25, 0.2]]
         """
-        shares = jnp.broadcast_to(attention[:, None] / self.size**2, self.pixels.shape)
-        return jnp.zeros(self.rows * self.columns, shares.dtype).at[self.pixels].add(shares).reshape(self.rows, -1)
+        shares = np.zeros((self.patches, self.rows * self.columns))
+        np.put_along_axis(shares, self.pixels, 1 / self.size**2, axis=1)
+        return (attention @ jnp.asarray(shares, attention.dtype)).reshape(self.rows, self.columns)
 
 
 class PatchAttention(eqx.Module):
@@ -96,7 +97,7 @@ class PatchAttention(eqx.Module):
 
     def embed(self, image: Float[Array, "rows columns"]) -> Float[Array, "m p"]:
         """``E`` of one image."""
-        return softplus(self.w_embed.T @ self.grid.words(image), self.head.temperature)
+        return _embedded(self.w_embed, self.grid.words(image), self.head.temperature)
 
     def attention(self, image: Float[Array, "rows columns"]) -> Float[Array, "p"]:
         """``ā``: how much attention each patch gets; sums to one."""
@@ -129,7 +130,7 @@ class AttentionPooling(eqx.Module):
 
     def embed(self, image: Float[Array, "rows columns"]) -> Float[Array, "m p"]:
         """``E`` of one image."""
-        return softplus(self.w_embed.T @ self.grid.words(image), self.head.temperature)
+        return _embedded(self.w_embed, self.grid.words(image), self.head.temperature)
 
     def attention(self, image: Float[Array, "rows columns"]) -> Float[Array, "p"]:
         """``a``: how much attention each patch gets; sums to one."""
@@ -208,6 +209,11 @@ class AttentionPoolingConfig:
         query = normal(jax.random.fold_in(key, 3), (self.dim,), self.init_scale)
         head = BaselineConfig(self.dim, self.width, self.outputs, self.temperature, self.init_scale)
         return AttentionPooling(_embedding(key, self.grid, self.dim, self.init_scale), query, head.init(key), self.grid)
+
+
+def _embedded(w_embed: Float[Array, "t m"], words: Float[Array, "t p"], temperature: float) -> Float[Array, "m p"]:
+    """``φ_τ(w_Eᵀ P)``, in the order that multiplies the patches of many images as one matrix: twice as fast."""
+    return softplus(words.T @ w_embed, temperature).T
 
 
 def _embedding(key: Key[Array, ""], grid: PatchGrid, dim: int, scale: float) -> Float[Array, "t m"]:

@@ -11,16 +11,19 @@ True
 from attnlab.report._bands import band_figure, theory_figure
 from attnlab.report._chosen import chosen
 from attnlab.report._claims import claims_page, write_report
+from attnlab.report._curves import learning_curves
 from attnlab.report._dots import DotRow, dots_figure
 from attnlab.report._dynamics import dynamics_page, write_dynamics
 from attnlab.report._heat import heat_table
 from attnlab.report._histogram import histogram_figure
+from attnlab.report._needed import needed_figure, ratio_figure
 from attnlab.report._overlay import overlay_figure
 from attnlab.report._page import Card, Control, Criterion, Figure, Grid, Page, Section
 from attnlab.report._paths import paths_figure
 from attnlab.report._phases import phase_figure, phase_table
 from attnlab.report._relation import relation_figure
 from attnlab.report._render import render, write_folder, write_page
+from attnlab.report._samples import samples_page, write_samples
 from attnlab.report._scatter import scatter_figure
 from attnlab.report._text import measured, number, plain
 
@@ -47,6 +50,9 @@ __all__ = [
     "phase_figure",
     "phase_table",
     "chosen",
+    "learning_curves",
+    "needed_figure",
+    "ratio_figure",
     # from page to file
     "render",
     "write_page",
@@ -57,6 +63,9 @@ __all__ = [
     # the page of one configuration
     "dynamics_page",
     "write_dynamics",
+    # the page of needed samples
+    "samples_page",
+    "write_samples",
     # text
     "measured",
     "number",

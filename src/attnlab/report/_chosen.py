@@ -59,13 +59,19 @@ def _layout(figures: list[Figure], traces: list[dict[str, Any]]) -> dict[str, An
     axes = [key for key in first if key.startswith(("xaxis", "yaxis"))]
     titles = [{f"{a}.title.text": f.plotly["layout"][a]["title"]["text"] for a in axes} for f in figures]
     style = first | ({"meta": {"titles": titles}} if any(each != titles[0] for each in titles) else {})
-    for name in (key for key in axes if first[key].get("type") == "log"):
+    for name in (key for key in axes if first[key].get("type") == "log" and not _same_ticks(figures, key)):
         side, short = name[0], name.replace("axis", "")
         own = [t.get(side, ()) for t in traces if t.get(f"{side}axis", side) == short]
         values = [np.array([v for v in row if v is not None], dtype=float) for row in own]
         bare = {k: v for k, v in first[name].items() if k not in ("dtick", "tickmode", "tickvals", "ticktext")}
         style[name] = bare | log_ticks(values, fine=3.5)
     return style
+
+
+def _same_ticks(figures: list[Figure], name: str) -> bool:
+    """Whether all drawings name the same ticks, which then serve all."""
+    ticks = [figure.plotly["layout"][name].get("tickvals") for figure in figures]
+    return ticks[0] is not None and all(each == ticks[0] for each in ticks)
 
 
 def _tables(figures: Mapping[str, Figure]) -> dict[str, list[Any]]:

@@ -50,14 +50,7 @@ def dynamics_page(data: Data, about: Mapping[str, Any]) -> Page:
         parts = (_happened(run, data, absent), _relation(run, absent), _reduced(run, absent), _told_phases(run, absent))
         far = (_far(data["prediction"]),) if "prediction" in data else ()
         sections = (*parts[:3], *far, parts[3])
-    again = Section(
-        id="again",
-        title="Again",
-        statement="The same configuration gives the same numbers.",
-        command=str(about.get("command", "")),
-        facts={str(key): told(value) for key, value in (about.get("settings") or {}).items()},
-    )
-    cards = tuple(_card(entry) for entry in about.get("cards") or ())
+    cards = tuple(card_of_entry(entry) for entry in about.get("cards") or ())
     summary = about.get("summary") or ()
     summary = [summary] if isinstance(summary, str) else [str(sentence) for sentence in summary]
     said = {card.text for card in cards}  # what a card says need not be said twice
@@ -65,7 +58,7 @@ def dynamics_page(data: Data, about: Mapping[str, Any]) -> Page:
         title=str(about.get("title", "attnlab: one configuration and its theory")),
         question=str(about.get("question", "What does training do to scores and embeddings, and does theory say so?")),
         summary=" ".join(sentence for sentence in summary if sentence not in said),
-        sections=(*sections, again),
+        sections=(*sections, again_section(about)),
         cards=cards,
         provenance={str(k).capitalize(): told(v) for k, v in about.items() if k not in _ELSEWHERE},
     )
@@ -76,7 +69,19 @@ def write_dynamics(folder: str | Path, data: Data, about: Mapping[str, Any]) -> 
     return write_folder(dynamics_page(data, about), folder)
 
 
-def _card(entry: Mapping[str, Any]) -> Card:
+def again_section(about: Mapping[str, Any]) -> Section:
+    """The command and the settings that give the same page."""
+    return Section(
+        id="again",
+        title="Again",
+        statement="The same configuration gives the same numbers.",
+        command=str(about.get("command", "")),
+        facts={str(key): told(value) for key, value in (about.get("settings") or {}).items()},
+    )
+
+
+def card_of_entry(entry: Mapping[str, Any]) -> Card:
+    """The card of an entry of ``about["cards"]``."""
     return Card(
         label=str(entry["label"]),
         text=str(entry["text"]),

@@ -11,6 +11,7 @@ from attnlab._errors import AttnlabError
 from attnlab.report._text import measured
 
 VERDICTS = ("holds", "fails", "inconclusive", "reported", "not run")
+SAVINGS = ("saves", "no advantage", "costs", "inconclusive")
 _DECIDED = ("holds", "fails")
 _SIGNS = {"<=": "≤", ">=": "≥", "<": "<", ">": ">"}
 _NEEDED = ("id", "statement", "verdict")
@@ -80,6 +81,7 @@ class Control:
 class Card:
     """A verdict at a glance: a label, a statement, a verdict or None, and the number that says most.
 
+    Its verdict is a claim's (``VERDICTS``) or that of a sample ratio (``SAVINGS``).
     ``measure`` names the number, ``note`` stands beside the verdict, ``link`` is a section's id.
     """
 
@@ -93,7 +95,7 @@ class Card:
     alarm: bool = False
 
     def __post_init__(self):
-        _check_verdict(self.verdict, f"card {self.label!r}")
+        _check_verdict(self.verdict, f"card {self.label!r}", (*VERDICTS, *SAVINGS[:3]))
 
 
 @dataclass(frozen=True)
@@ -209,9 +211,9 @@ def _check_unique(names: list[str], what: str) -> None:
         raise AttnlabError(f"the {what} id {doubles[0]!r} occurs twice on the page; give each {what} its own")
 
 
-def _check_verdict(verdict: str | None, where: str) -> None:
-    if verdict is not None and verdict not in VERDICTS:
-        raise AttnlabError(f"{where} has the verdict {verdict!r}; expected one of {', '.join(VERDICTS)}")
+def _check_verdict(verdict: str | None, where: str, known: Sequence[str] = VERDICTS) -> None:
+    if verdict is not None and verdict not in known:
+        raise AttnlabError(f"{where} has the verdict {verdict!r}; expected one of {', '.join(known)}")
 
 
 def _criterion(entry: Mapping[str, Any]) -> Criterion:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from attnlab.report._page import VERDICTS, Card, Control, Criterion, Figure, Grid, Page, Section
+from attnlab.report._page import SAVINGS, VERDICTS, Card, Control, Criterion, Figure, Grid, Page, Section
 from attnlab.report._text import embed, escape, interval, linked, number
 
+_LONG = 40  # characters from which on a cell is broken into lines
 _MARKS = {"good": ("yes", "kept"), "bad": ("no", "broken"), "mixed": ("tilde", "in part")}
 _PLURAL = {"holds": "hold", "fails": "fail", "inconclusive": "inconclusive", "reported": "reported",
            "not run": "not run"}  # fmt: skip
@@ -19,7 +20,7 @@ def icon(name: str) -> str:
 
 def pill(verdict: str) -> str:
     """A verdict as icon and word."""
-    name = verdict.replace(" ", "-") if verdict in VERDICTS else "not-run"
+    name = verdict.replace(" ", "-") if verdict in (*VERDICTS, *SAVINGS) else "not-run"
     return f'<span class="pill {name}">{icon(name)}{escape(verdict)}</span>'
 
 
@@ -179,7 +180,8 @@ def grid_table(grid: Grid, title: str) -> str:
         mark, word = _MARKS.get(tone, ("", ""))
         name = {"yes": "holds", "no": "fails"}.get(mark, mark)
         sign = f'{icon(name)}<span class="unseen">{word}: </span>' if mark else ""
-        return f'<td class="{tone or "none"}">{sign}{escape(text)}</td>'
+        kind = f"{tone or 'none'}{' words' if len(text) > _LONG else ''}"
+        return f'<td class="{kind}">{sign}{escape(text)}</td>'
 
     rows = [
         (f'<th scope="row">{escape(row)}</th>', *map(cell, cells, tones))

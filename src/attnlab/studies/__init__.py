@@ -7,6 +7,7 @@ from attnlab.studies._exploration import Exploration, checked_folder, read_explo
 from attnlab.studies._explore_samples import explore_samples, measure_samples
 from attnlab.studies._laws import HEAD_LAWS, OPTIMIZERS, STEP_SIZES
 from attnlab.studies._liu2021 import DEPTH, GATE, MOVING_BLOCK, SELF_ATTENTION, STATIC_MASK
+from attnlab.studies._liu2021_accuracy import DIGITS, TOPIC_POOLING
 from attnlab.studies._lu2021 import (
     ABLATION,
     ABLATIONS,
@@ -23,6 +24,8 @@ from attnlab.studies._study import Data, Scale, Study, arm_plan, split_arms
 from attnlab.studies._topic import TopicSettings, train_topic
 
 __all__ = [
+    "DIGITS",
+    "TOPIC_POOLING",
     "fit_samples",
     "fit_curve",
     "SampleSettings",

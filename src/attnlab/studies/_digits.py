@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
@@ -40,9 +39,10 @@ class DigitsSettings:
       but the digit's square is zero), ``"wrong-mask"`` (with the mask of another image: the control),
       ``"patch-attention"`` or ``"attention-pooling"`` (on the image alone).
     - ``digits``, ``shrink``: as in ``load_digits``; ``canvas`` to ``noise_std``: as in ``CanvasTask``.
-    - Every student has the same ``step_sizes`` × ``weight_decays`` to choose from on ``validation`` images, and the
-      same number of units: ``width`` of each hidden layer and of the patches' embeddings.
-    - ``patch``, ``stride``: the patches; ``query_dim``: of self-attention. ``drawn``: test images kept for drawing.
+    - Every student has the same ``step_sizes`` × ``weight_decays`` to choose from on ``validation`` images.
+    - ``width``: hidden units of the dense students; ``dim``: of the attention students, in every layer (fewer
+      parameters than the dense ones have with the defaults); ``query_dim``: d_q of self-attention.
+    - ``patch``, ``stride``: the patches. ``drawn``: how many test images are kept for drawing.
     """
 
     arm: str = ""
@@ -63,6 +63,7 @@ class DigitsSettings:
     step_sizes: tuple[float, ...] = (0.003, 0.01)
     weight_decays: tuple[float, ...] = (0.1, 1.0)
     width: int = 32
+    dim: int = 64
     patch: int = 8
     stride: int = 4
     query_dim: int = 8
@@ -88,8 +89,8 @@ class DigitsSettings:
             return BaselineConfig(self.canvas**2, self.width, classes, math.inf)
         grid = PatchGrid(self.canvas, self.canvas, self.patch, self.stride)
         if self.student == "attention-pooling":
-            return AttentionPoolingConfig(grid, self.width, self.width, classes)
-        return PatchAttentionConfig(grid, self.width, self.query_dim, self.width, self.width, classes)
+            return AttentionPoolingConfig(grid, self.dim, self.dim, classes)
+        return PatchAttentionConfig(grid, self.dim, self.query_dim, self.dim, self.dim, classes)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from attnlab.training import Recipe
 
 _SEPARATOR = " at "
+_ELSEWHERE = ("arm", "seed", "student", "features", "code")
+_TUNED = {"weight_decay": "weight decay", "step_size": "step size"}
 
 
 def explore_samples(
@@ -109,7 +111,7 @@ def check_student(settings: SampleSettings) -> None:
             "sample(n, key=…, noisy=…) → inputs, labels"
         )
     x, _ = _called(f"sample of the teacher {settings.teacher!r}", lambda: source.sample(4, key=key, noisy=False))
-    student = settings.learner(source, np.shape(x)[1:])
+    student = _called(f"student {settings.student!r}", settings.learner, source, np.shape(x)[1:])
     model = _called(f"student {settings.student!r}", student.start, key)
     given = jax.tree.map(lambda leaf: leaf[0], student.given(source, jax.numpy.asarray(x)))
     answer = _called(f"the model of the student {settings.student!r}", student.answer, model, given)
@@ -205,63 +207,73 @@ def _resolved(student: Any, source: Any, key: Any) -> Student:
 def _about(
     settings: SampleSettings, table: xr.Dataset, question: Question, seconds: float, command: str
 ) -> dict[str, Any]:
-    cards = [_ratio_card(table, str(student), question) for student in table.student.values]
-    cards = [one for one in cards if one]
-    if "exponent" in table:
-        cards.append(_growth_card(table))
-    cards.append(_fit_card(table))
-    given = {k: v for k, v in asdict(settings).items() if k not in ("arm", "seed", "student", "features", "code")}
+    others = [str(student) for student in table.student.values if student != question.against]
+    cards = [_ratio_card(table, student, question) for student in others]
+    cards += ([_growth_card(table)] if "exponent" in table else []) + [_fit_card(table)]
+    given = {k: v for k, v in asdict(settings).items() if v is not None and k not in _ELSEWHERE}
+    what = "error" if not settings.classes else "share of wrong labels"
     return {
         "title": "attnlab: how many samples does attention save?",
-        "question": f"How many samples does each student need for an error of {question.level:g}?",
-        "summary": [f"{one['label'].capitalize()}: {one['text']}" for one in cards],
+        "question": f"How many samples does each student need for {'an' if what == 'error' else 'a'} {what} of "
+        f"{question.level:g}?",
+        "summary": [_sentence(table, student, question) for student in others],
         "cards": cards,
         "settings": {
-            **{k: list(v) if isinstance(v, tuple) else v for k, v in given.items()},
             "students": [str(s) for s in table.student.values], "features": [int(p) for p in table.features.values],
             "level": question.level, "against": question.against, "seeds": table.sizes["seed"],
+            **{k: list(v) if isinstance(v, tuple) else v for k, v in given.items()},
         },
         "command": command,
         **provenance(seconds),
     }  # fmt: skip
 
 
+def _sentence(table: xr.Dataset, student: str, question: Question) -> str:
+    """The answer about one student at the largest p."""
+    last = table.sel(student=student).isel(features=-1)
+    where = f", p = {int(last.features)}" if table.sizes["features"] > 1 else ""
+    return f"{student} against {question.against}{where}: {last.said.values or 'not run'}."
+
+
 def _ratio_card(table: xr.Dataset, student: str, question: Question) -> dict[str, Any]:
-    """A student against the other one: its verdict at the largest p, and whether it is the same at all."""
-    if student == question.against:
-        return {}
+    """A student against the other one: its verdict at the largest p, and whether it is another one elsewhere."""
     mine = table.sel(student=student)
-    verdicts = [str(v) for v in mine.verdict.values]
+    verdicts = [str(v) or "not run" for v in mine.verdict.values]
     last = mine.isel(features=-1)
-    text = str(last.said.values)
-    if len(verdicts) > 1:
-        others = ", ".join(f"{v} at {int(p)}" for p, v in zip(mine.features.values[:-1], verdicts[:-1], strict=True))
-        text = f"with {int(mine.features[-1])} features {text}; {others}"
+    where = f" at p = {int(last.features)}" if len(verdicts) > 1 else ""
+    text = str(last.said.values).split(" (ratio ")[0].removeprefix(f"{verdicts[-1]}: ")
+    text = text.replace("the baseline", question.against).replace("the other model", student)
+    text = f"{text[:1].upper()}{text[1:]}{where if verdicts[-1] in ('saves', 'costs') else ''}."
+    others = [f"{v} at {int(p)}" for p, v in zip(mine.features.values, verdicts, strict=True) if v != verdicts[-1]]
+    note = f"{'; '.join(others)}" if others else "at every p" if where else ""
     value, kind = float(last.ratio), str(last.ratio_kind.values)
+    ends = [float(last.ratio_low), float(last.ratio_high)]
     sign = {"at least": "≥ ", "at most": "≤ "}.get(kind, "")
-    headline = "" if np.isnan(value) else f"{sign}{value:.3g}×"
-    return card(f"{student} against {question.against}", text, headline, "fewer samples", verdicts[-1] or None)
+    known = f"{sign}{value:.3g} [{ends[0]:.3g}, {'∞' if np.isinf(ends[1]) else f'{ends[1]:.3g}'}]"
+    headline = "unknown" if np.isnan(value) else known
+    verdict = str(last.verdict.values) or None
+    found = card(f"{student} against {question.against}", text, headline, f"times fewer samples{where}", verdict)
+    return found | {"note": note, "link": "ratio"}
 
 
 def _growth_card(table: xr.Dataset) -> dict[str, Any]:
     said = []
     for student in table.student.values:
         one = table.sel(student=student)
-        value, low, high = (float(one[f"exponent{end}"]) for end in ("", "_low", "_high"))
-        if not np.isnan(value):
-            said.append(f"{student} p^{value:.2f} [{low:.2f}, {high:.2f}]")
-        else:
-            said.append(f"{student} unknown on these grids")
-    return card("growth with p", "Needed samples grow like: " + "; ".join(said) + ".")
+        sign = {"at least": "at least ", "at most": "at most "}.get(str(one.exponent_kind.values), "")
+        known = f"{sign}p^{float(one.exponent):.2f}" if np.isfinite(float(one.exponent)) else "unknown"
+        said.append(f"{student} {known}")
+    return card("growth with p", f"Needed samples grow like: {', '.join(said)}.") | {"link": "needed"}
 
 
 def _fit_card(table: xr.Dataset) -> dict[str, Any]:
     """What was tuned, and how many fits were still falling."""
-    rates, decays = choices(table, "step_size"), choices(table, "weight_decay")
-    told = ", ".join(f"{value:g} ({count}×)" for value, count in decays.items())
-    steps = ", ".join(f"{value:g}" for value in rates)
-    late = float(table.unsettled.mean())
-    return card(
-        "fits", f"Chosen on validation data, equally for all: weight decay {told}; step size {steps}. "
-        f"{100 * late:.0f} % of the fits were still falling at their last step.",
-    )  # fmt: skip
+    offered = [f"{name} {_told(choices(table, key))}" for key, name in _TUNED.items()]
+    text = f"Tuned alike for all students, chosen on validation data: {'; '.join(offered)}."
+    late = f"{100 * float(table.unsettled.mean()):.0f} %"
+    return card("fits", text, late, "of the fits were still falling at their last step") | {"link": "fits"}
+
+
+def _told(counts: dict[float, int]) -> str:
+    """The values that were chosen, with their counts if there are several."""
+    return ", ".join(f"{value:.3g}" + (f" ({count}×)" if len(counts) > 1 else "") for value, count in counts.items())

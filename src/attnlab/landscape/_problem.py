@@ -1,0 +1,141 @@
+"""A loss as a function of one flat vector of parameters: what every measurement of the landscape works on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PyTree
+
+from attnlab._errors import AttnlabError
+from attnlab.models import trained_parts
+
+Loss = Callable[[Any, PyTree], Array]
+
+
+class Problem(eqx.Module):
+    """``L(θ) = loss(model(θ), data) + ½ λ ‖θ‖²``, θ all trained parameters of a model in one vector, in its own type.
+
+    - ``loss(model, data) → scalar``; ``data``: any PyTree of arrays;
+    - ``l2``: λ, on every trained parameter;
+    - ``trained(model)``: filter of what moves; by default every floating array outside ``Frozen`` modules.
+
+    Nothing here changes the model that was given.
+
+    >>> from attnlab.models import BaselineConfig
+    >>> model = BaselineConfig(numbers=3, width=2).init(jax.random.key(0))
+    >>> data = {"x": jnp.ones((4, 3)), "y": jnp.zeros(4)}
+    >>> problem = Problem.of(model, squared_error, data, l2=0.1)
+    >>> problem.start.shape, problem.gradient(problem.start).shape
+    ((8,), (8,))
+    """
+
+    start: Float[Array, "parameters"]
+    data: PyTree
+    rest: PyTree
+    loss: Loss = eqx.field(static=True)
+    unravel: Callable[[Array], PyTree] = eqx.field(static=True)
+    l2: float = eqx.field(static=True)
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    @classmethod
+    def of(
+        cls, model: Any, loss: Loss, data: PyTree, *, l2: float = 0.0, trained: Callable[[Any], PyTree] | None = None
+    ) -> Problem:
+        """The problem whose start is the model's parameters."""
+        if not l2 >= 0:
+            raise AttnlabError(f"l2={l2}: expected a number ≥ 0")
+        chosen, rest = eqx.partition(model, trained_parts(model) if trained is None else trained(model))
+        moving, still = eqx.partition(chosen, eqx.is_inexact_array)
+        leaves = jax.tree.leaves(moving)
+        if not leaves:
+            raise AttnlabError("no floating array of the model is trained: nothing has a landscape")
+        kinds = {leaf.dtype for leaf in leaves}
+        if len(kinds) > 1:
+            raise AttnlabError(f"trained parameters have the types {sorted(map(str, kinds))}: expected one type")
+        start, unravel = ravel_pytree(moving)
+        return cls(start, data, eqx.combine(still, rest), loss, unravel, float(l2), _names(moving))
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers θ has."""
+        return self.start.shape[0]
+
+    @property
+    def trained(self) -> PyTree:
+        """The filter of what moves: true for every array of the model that θ holds."""
+        moving = self.unravel(self.start)
+        return jax.tree.map(lambda leaf: leaf is not None, moving, is_leaf=lambda leaf: leaf is None)
+
+    def model(self, theta: Float[Array, "parameters"]) -> Any:
+        """The model with these parameters."""
+        return eqx.combine(self.unravel(theta), self.rest)
+
+    def flatten(self, model: Any) -> Float[Array, "parameters"]:
+        """θ of another model of the same kind, such as one from another start; ``flatten(model(θ)) = θ``."""
+        try:
+            theta, unravel = ravel_pytree(eqx.filter(model, self.trained))
+        except ValueError as error:
+            raise AttnlabError(f"a model of another structure than the problem's: {error}") from None
+        if unravel != self.unravel:
+            raise AttnlabError("a model of other shapes, types or settings than the problem's; make one of its kind")
+        return theta
+
+    def value(self, theta: Float[Array, "parameters"]) -> Float[Array, ""]:
+        """``L(θ)``."""
+        return self.plain(theta) + 0.5 * self.l2 * jnp.vdot(theta, theta)
+
+    def plain(self, theta: Float[Array, "parameters"]) -> Float[Array, ""]:
+        """The loss without the penalty."""
+        return self.loss(self.model(theta), self.data)
+
+    def gradient(self, theta: Float[Array, "parameters"]) -> Float[Array, "parameters"]:
+        """``∇L(θ)``."""
+        return jax.grad(self.value)(theta)
+
+    def hvp(self, theta: Float[Array, "parameters"], vector: Float[Array, "parameters"]) -> Float[Array, "parameters"]:
+        """``∇²L(θ) v``, by forward over reverse differentiation."""
+        return jax.jvp(self.gradient, (theta,), (vector,))[1]
+
+    def hessian(self, theta: Float[Array, "parameters"]) -> Float[Array, "parameters parameters"]:
+        """``∇²L(θ)``, symmetric to the last bit."""
+        h = jax.lax.map(lambda v: self.hvp(theta, v), jnp.eye(self.parameters, dtype=theta.dtype), batch_size=64)
+        return 0.5 * (h + h.T)
+
+
+@dataclass(frozen=True)
+class MeanSquare:
+    """The loss ``mean r²`` with ``r = residuals(model, data)``: what Levenberg–Marquardt needs to know of a loss.
+
+    >>> half = MeanSquare(lambda model, data: model * data - 2.0)
+    >>> float(half(jnp.asarray(1.0), jnp.array([1.0, 3.0])))
+    1.0
+    """
+
+    residuals: Callable[[Any, PyTree], Array]
+
+    def __call__(self, model: Any, data: PyTree) -> Array:
+        """The loss."""
+        return jnp.mean(self.residuals(model, data) ** 2)
+
+
+def differences(model: Any, data: PyTree) -> Array:
+    """``model(x) − y`` over ``data["x"]``, ``data["y"]``; the model takes one input."""
+    return jax.vmap(model)(data["x"]) - data["y"]
+
+
+squared_error = MeanSquare(differences)
+"""``mean (model(x) − y)²`` over ``data["x"]``, ``data["y"]``; the model takes one input."""
+
+
+def _names(moving: PyTree) -> tuple[str, ...]:
+    """For each parameter the name of the array that it belongs to."""
+    names: list[str] = []
+    for path, leaf in jax.tree_util.tree_leaves_with_path(moving):
+        names += [jax.tree_util.keystr(path, simple=True, separator=".")] * leaf.size
+    return tuple(names)

@@ -1,0 +1,203 @@
+"""Stationary points from many starts: minima by BFGS or Levenberg–Marquardt and Newton's method, saddles by ‖∇L‖²."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, TypeVar, get_args
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optimistix as optx
+import xarray as xr
+from jaxtyping import Array, Float, Int
+
+from attnlab._errors import AttnlabError
+from attnlab.landscape._newton import newton_minimum, newton_stationary
+from attnlab.landscape._problem import MeanSquare, Problem
+
+Method = Literal["bfgs", "lm", "newton"]
+Starts = Float[Array | np.ndarray, "starts parameters"]
+TOLERANCE = 1e-8
+ESCAPED = 10.0  # without a penalty: this many times the norm of the start, or of 1
+
+_Out = TypeVar("_Out")
+_First = Callable[[Problem, Array, int], tuple[Array, Array]]
+
+
+def minimise(
+    problem: Problem, starts: Starts, *, method: Method = "bfgs", tolerance: float = TOLERANCE, steps: int = 2000,
+    newton_steps: int = 200,
+) -> xr.Dataset:  # fmt: skip
+    """Minimise ``L`` from every start (starts, parameters) until ``‖∇L‖_∞ ≤ tolerance``, in float64.
+
+    - ``"bfgs"``: optimistix' BFGS of at most ``steps`` steps; ``"lm"``: its Levenberg–Marquardt, for a ``MeanSquare``
+      loss; ``"newton"``: nothing first. Each is followed by saddle-free Newton, of at most ``newton_steps`` steps;
+    - a start that fails is begun anew with the next of bfgs, lm (if the loss allows) and newton, but not where
+      ``l2 = 0``: there the weights mostly escape, which is said and not tried again.
+
+    The data set has along ``start``: ``theta``; ``value`` L; ``loss`` without the penalty; ``gradient`` ``‖∇L‖_∞``;
+    ``norm`` ``‖θ‖``; ``steps`` and ``newton_steps``; ``method``, the one that ended it; ``status``: ``"stationary"``,
+    ``"weights escape"`` (``l2 = 0`` and ‖θ‖ grew tenfold, from 1 at least), ``"not converged"``. Whether a
+    stationary point is a minimum says ``certify``.
+
+    Starts run one after the other in one compiled loop: start k alone gives the very bits of start k among others.
+
+    >>> from attnlab.landscape import squared_error
+    >>> from attnlab.models import BaselineConfig, make_teacher
+    >>> x, y = make_teacher("dense", key=jax.random.key(0), features=2, width=1).sample(20, key=jax.random.key(1))
+    >>> config = BaselineConfig(numbers=2, width=1)
+    >>> problem = Problem.of(config.init(jax.random.key(2)), squared_error, {"x": x, "y": y}, l2=1e-3)
+    >>> starts = [problem.flatten(config.init(jax.random.key(seed))) for seed in range(3)]
+    >>> found = minimise(problem, jnp.stack(starts))
+    >>> found.status.values.tolist(), bool((found.gradient <= 1e-8).all())
+    (['stationary', 'stationary', 'stationary'], True)
+    """
+    if method not in get_args(Method):
+        raise AttnlabError(f"method={method!r}: expected one of {', '.join(get_args(Method))}")
+    if method == "lm" and not isinstance(problem.loss, MeanSquare):
+        raise AttnlabError(
+            "method='lm' needs a loss that is a mean of squares; give MeanSquare(residuals), or take 'bfgs'"
+        )
+    begun = _checked(problem, starts)
+    found = _run(problem, begun, method, tolerance, steps, newton_steps)
+    for following in _fallbacks(problem, method):
+        again = found["gradient"].values > tolerance
+        if not again.any():
+            break
+        # Those that are done start where they are: they end at once, and nothing is compiled for another number.
+        restarted = jnp.where(jnp.asarray(again)[:, None], begun, jnp.asarray(found["theta"].values))
+        other = _run(problem, restarted, following, tolerance, steps, newton_steps)
+        found = xr.where(xr.DataArray(again, dims="start"), other, found)
+    return _labelled(problem, found, begun, tolerance, method)
+
+
+def find_saddles(
+    problem: Problem, starts: Starts, *, tolerance: float = TOLERANCE, newton_steps: int = 200
+) -> xr.Dataset:
+    """Stationary points of any kind from every start, by Levenberg–Marquardt on ``½‖∇L‖²``; as ``minimise`` returns.
+
+    A start that ends "not converged" lies at a minimum of ``‖∇L‖`` that is no stationary point: a half or so do.
+
+    >>> from attnlab.landscape import quadratic
+    >>> found = find_saddles(quadratic(jnp.diag(jnp.array([2.0, -1.0]))), jnp.ones((1, 2)))
+    >>> found.status.values.tolist(), bool(abs(found.theta).max() < 1e-8)
+    (['stationary'], True)
+    """
+    begun = _checked(problem, starts)
+    theta, taken = _saddles(problem, begun, tolerance, newton_steps)
+    found = _measured(problem, theta, jnp.zeros_like(taken), taken, "gradient norm")
+    return _labelled(problem, found, begun, tolerance, "gradient norm")
+
+
+def _fallbacks(problem: Problem, method: Method) -> list[Method]:
+    if problem.l2 == 0:
+        return []
+    order: list[Method] = ["bfgs", "lm", "newton"]
+    return [m for m in order if m != method and (m != "lm" or isinstance(problem.loss, MeanSquare))]
+
+
+def _checked(problem: Problem, starts: Starts) -> Float[Array, "starts parameters"]:
+    begun = jnp.asarray(starts)
+    if begun.ndim != 2 or not len(begun) or begun.shape[1] != problem.parameters:
+        raise AttnlabError(f"starts of shape {begun.shape}: expected (starts, {problem.parameters}), a point per row")
+    if begun.dtype != jnp.float64 or problem.start.dtype != jnp.float64:
+        raise AttnlabError(
+            f"starts are {begun.dtype}, the model {problem.start.dtype}; a gradient of 1e-8 needs float64 in both"
+        )
+    return begun
+
+
+def _run(
+    problem: Problem, starts: Array, method: Method, tolerance: float, steps: int, newton_steps: int
+) -> xr.Dataset:
+    theta, taken, newton = _minima(problem, starts, method, tolerance, steps, newton_steps)
+    return _measured(problem, theta, taken, newton, method)
+
+
+@eqx.filter_jit
+def _minima(
+    problem: Problem, starts: Array, method: Method, tolerance: float, steps: int, newton_steps: int
+) -> tuple[Float[Array, "starts parameters"], Int[Array, "starts"], Int[Array, "starts"]]:
+    def one(theta: Array) -> tuple[Array, Array, Array]:
+        first, taken = _FIRST[method](problem, theta, steps)
+        # A first method that ran off to nan or upwards is forgotten.
+        better = problem.value(first) <= problem.value(theta)
+        at = newton_minimum(problem, jnp.where(better, first, theta), tolerance=tolerance, steps=newton_steps)
+        return at.theta, taken, at.steps
+
+    return _each(one, starts)
+
+
+@eqx.filter_jit
+def _saddles(problem: Problem, starts: Array, tolerance: float, steps: int) -> tuple[Array, Array]:
+    def one(theta: Array) -> tuple[Array, Array]:
+        at = newton_stationary(problem, theta, tolerance=tolerance, steps=steps)
+        return at.theta, at.steps
+
+    return _each(one, starts)
+
+
+def _each(one: Callable[[Array], _Out], starts: Array) -> _Out:
+    """One start after the other. A loop of one turn would be unrolled and round differently, so it never has one."""
+    if len(starts) > 1:
+        return jax.lax.map(one, starts)
+    return jax.tree.map(lambda leaf: leaf[:1], jax.lax.map(one, jnp.concatenate([starts, starts])))
+
+
+def _bfgs(problem: Problem, theta: Array, steps: int) -> tuple[Array, Array]:
+    solver = optx.BFGS(rtol=1e-6, atol=1e-6)
+    ended = optx.minimise(lambda y, _: problem.value(y), solver, theta, max_steps=steps, throw=False)
+    return ended.value, ended.stats["num_steps"].astype(jnp.int32)
+
+
+def _lm(problem: Problem, theta: Array, steps: int) -> tuple[Array, Array]:
+    """``mean r² + ½λ‖θ‖²`` as a sum of squares, of ``r/√n`` and ``√(λ/2) θ``."""
+    loss = problem.loss
+    assert isinstance(loss, MeanSquare)
+
+    def squares(y: Array, _: None) -> tuple[Array, Array]:
+        r = loss.residuals(problem.model(y), problem.data)
+        return r / r.size**0.5, (0.5 * problem.l2) ** 0.5 * y
+
+    solver = optx.LevenbergMarquardt(rtol=1e-6, atol=1e-6)
+    ended = optx.least_squares(squares, solver, theta, max_steps=steps, throw=False)
+    return ended.value, ended.stats["num_steps"].astype(jnp.int32)
+
+
+def _nothing(problem: Problem, theta: Array, steps: int) -> tuple[Array, Array]:
+    return theta, jnp.zeros((), jnp.int32)
+
+
+_FIRST: dict[str, _First] = {"bfgs": _bfgs, "lm": _lm, "newton": _nothing}
+
+
+@eqx.filter_jit
+def _look(problem: Problem, theta: Array) -> tuple[Array, Array, Array]:
+    def one(point: Array) -> tuple[Array, Array, Array]:
+        return problem.value(point), problem.plain(point), jnp.max(jnp.abs(problem.gradient(point)))
+
+    return _each(one, theta)
+
+
+def _measured(problem: Problem, theta: Array, steps: Array, newton: Array, method: str) -> xr.Dataset:
+    value, loss, gradient = _look(problem, theta)
+    per = {"value": value, "loss": loss, "gradient": gradient, "norm": jnp.linalg.norm(theta, axis=1)}
+    columns = {name: ("start", np.asarray(each)) for name, each in per.items()}
+    columns |= {"steps": ("start", np.asarray(steps)), "newton_steps": ("start", np.asarray(newton))}
+    columns["method"] = ("start", np.full(len(theta), method, object))
+    return xr.Dataset({"theta": (("start", "parameter"), np.asarray(theta)), **columns})
+
+
+def _labelled(problem: Problem, found: xr.Dataset, begun: Array, tolerance: float, method: str) -> xr.Dataset:
+    """With the status, the names of the parameters and how it was asked."""
+    still = found["gradient"].values <= tolerance
+    away = found["norm"].values > ESCAPED * np.maximum(np.linalg.norm(np.asarray(begun), axis=1), 1.0)
+    status = np.where(still, "stationary", np.where(away & (problem.l2 == 0), "weights escape", "not converged"))
+    found = found.assign(status=("start", status)).assign_coords(
+        start=np.arange(len(begun)), name=("parameter", np.array(problem.names))
+    )
+    return found.assign(method=found["method"].astype(str)).assign_attrs(
+        l2=problem.l2, tolerance=tolerance, method=method
+    )

@@ -1,0 +1,119 @@
+"""The directions in which symmetry makes a loss exactly flat, counted from the actual tangent vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
+
+from attnlab._errors import AttnlabError
+from attnlab.landscape._operator import at
+from attnlab.landscape._problem import Problem
+from attnlab.landscape._spaces import Space, hidden_spaces
+
+_SHORT = 1e-7  # of ‖θ‖: a tangent no longer than this is none
+_FLAT = 1e-6  # of ‖∇²L‖: a tangent curved by more than this is none
+
+
+def tangents(problem: Problem, theta: Float[Array, "parameters"]) -> Float[np.ndarray, "tangents parameters"]:
+    """Directions of the orbit of θ: ``(A W, −Aᵀ W′)`` for every hidden space with primal W and dual W′.
+
+    With l2 the A are the antisymmetric matrices, size·(size − 1)/2 per space; without, all size² of them. A tangent
+    that would move what is not trained is left out. They may depend on each other: ``zero_modes`` counts.
+
+    >>> from attnlab.landscape import squared_error
+    >>> from attnlab.models import SelfAttentionConfig
+    >>> model = SelfAttentionConfig(dim=4, words=3, query_dim=2, value_dim=3).init(jax.random.key(0))
+    >>> data = {"x": jnp.ones((1, 4, 3)), "y": jnp.zeros(1)}
+    >>> for l2 in (0.1, 0.0):
+    ...     problem = Problem.of(model, squared_error, data, l2=l2)
+    ...     print(tangents(problem, problem.start).shape)
+    (4, 47)
+    (13, 47)
+    """
+    model = problem.model(at(problem, theta))
+    still = eqx.filter(problem.rest, eqx.is_inexact_array)
+    rows = []
+    for space in hidden_spaces(model):
+        for generator in _generators(space.size, rotations=problem.l2 > 0):
+            moved = _tangent(space, model, jnp.asarray(generator, theta.dtype))
+            kept = jax.tree.map(lambda _, m: m, still, moved)
+            if not any(np.any(np.asarray(leaf)) for leaf in jax.tree.leaves(kept)):
+                rows.append(np.asarray(_trained(problem, moved)))
+    return np.stack(rows) if rows else np.zeros((0, problem.parameters))
+
+
+def zero_modes(
+    problem: Problem,
+    theta: Float[Array, "parameters"],
+    *,
+    given: Float[Array | np.ndarray, "tangents parameters"] | None = None,
+) -> Float[np.ndarray, "modes parameters"]:
+    """Orthonormal directions in which symmetry makes ``∇²L`` vanish at a stationary point θ; their number is counted.
+
+    They span the tangents: of the model's spaces, or those that are ``given``. Where weights are rank-deficient there
+    are fewer than the formula says. A direction counts if its tangent is longer than 1e-7 ‖θ‖ and if ``‖∇²L u‖`` is
+    at most 1e-6 ``‖∇²L‖``. Given tangents that are not flat are refused: they would hide curvature.
+    """
+    theta = at(problem, theta)
+    own = tangents(problem, theta) if given is None else np.asarray(given, np.float64)
+    if own.ndim != 2 or own.shape[1] != problem.parameters:
+        raise AttnlabError(f"tangents of shape {own.shape}: expected (tangents, {problem.parameters})")
+    if not len(own):
+        return own
+    _, lengths, directions = np.linalg.svd(own, full_matrices=False)
+    directions = directions[lengths > _SHORT * max(float(np.linalg.norm(np.asarray(theta))), 1e-300)]
+    if not len(directions):
+        return directions
+    bent, largest = _curved(problem, theta, jnp.asarray(directions, theta.dtype))
+    flat = np.asarray(bent) <= _FLAT * float(largest)
+    if given is not None and not flat.all():
+        raise AttnlabError(
+            f"of the given tangents {int((~flat).sum())} are no symmetry here: ‖∇²L u‖ is up to "
+            f"{float(np.max(np.asarray(bent))):.2g}; give directions along which the loss does not change"
+        )
+    return directions[flat]
+
+
+@eqx.filter_jit
+def _curved(problem: Problem, theta: Array, directions: Array) -> tuple[Float[Array, "modes"], Float[Array, ""]]:
+    """``‖∇²L u‖`` of each direction, and about ``‖∇²L‖`` from below, by a few power steps."""
+    _, product = jax.linearize(problem.gradient, theta)
+
+    def power(_: int, v: Array) -> Array:
+        v = product(v)
+        return v / jnp.maximum(jnp.linalg.norm(v), 1e-300)
+
+    bent = jnp.linalg.norm(jax.lax.map(product, directions), axis=1)
+    v = jax.lax.fori_loop(0, 12, power, jax.random.normal(jax.random.key(0), theta.shape, theta.dtype))
+    return bent, jnp.linalg.norm(product(v))
+
+
+def _generators(size: int, rotations: bool) -> list[np.ndarray]:
+    found = []
+    for i in range(size):
+        for j in range(i if rotations else size):
+            a = np.zeros((size, size))
+            a[i, j] = 1.0
+            found.append(a - a.T if rotations else a)
+    return found
+
+
+def _tangent(space: Space, model: Any, generator: Array) -> Any:
+    """The derivative of the model along ``M = I + εA``; ``None`` where nothing is a floating array."""
+    arrays, rest = eqx.partition(model, eqx.is_inexact_array)
+    unit = jnp.eye(space.size, dtype=generator.dtype)
+
+    def moved(matrix: Array, inverse: Array) -> Any:
+        return eqx.filter(space.act(eqx.combine(arrays, rest), matrix, inverse), eqx.is_inexact_array)
+
+    return jax.jvp(moved, (unit, unit), (generator, -generator))[1]
+
+
+def _trained(problem: Problem, moved: Any) -> Float[Array, "parameters"]:
+    return ravel_pytree(eqx.filter(moved, problem.trained))[0]

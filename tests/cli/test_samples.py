@@ -1,0 +1,186 @@
+"""``attnlab samples`` as a user meets it: several values, own files, mistakes, pages."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from attnlab.cli._main import main
+from attnlab.cli._many import ManyCommand, expand
+
+MINE = """
+import equinox as eqx
+import jax
+import numpy as np
+
+
+class Source:
+    def sample(self, n, *, key, noisy=True):
+        x = np.random.default_rng(np.asarray(jax.random.key_data(key))).normal(size=(n, 3))
+        return x, 2 * x[:, 0]
+
+
+def source(key):
+    return Source()
+
+
+def line(key, shape):
+    return eqx.nn.Linear(shape[0], "scalar", key=key)
+
+
+def raising(key, shape):
+    raise ValueError("no such width")
+
+
+def vague(key, shape):
+    return eqx.nn.Linear(shape[0], shape[0], use_bias=False, key=key)
+
+
+def bare(key):
+    return 3
+"""
+TINY = ["--steps", "20", "--sizes", "8", "16", "32", "--weight-decays", "0.1", "--seeds", "2", "--processes", "0"]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """The command in a folder with a file of the user's; returns exit code, output and errors."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    (tmp_path / "mine.py").write_text(MINE, "utf-8")
+    (tmp_path / "broken.py").write_text("x = (\n", "utf-8")
+
+    def call(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["attnlab", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    return call
+
+
+NAMES = {"--features": "--features", "--sizes": "--sizes", "-s": "--sizes"}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("--features 16 32 -q", "--features 16 --features 32 -q"),
+        ("--features 16,32 --error 0.1", "--features 16 --features 32 --error 0.1"),
+        ("--features=16 32 --sizes 8", "--features 16 --features 32 --sizes 8"),
+        ("--features 16 --features 32", "--features 16 --features 32"),
+        ("--error 0.1 -s 8 16, 24", "--error 0.1 --sizes 8 --sizes 16 --sizes 24"),
+        ("--out 16 32", "--out 16 32"),
+    ],
+)
+def test_several_values_become_repeated_options(line, expected):
+    assert expand(line.split(), NAMES) == expected.split()
+
+
+def test_an_option_without_a_value_does_not_swallow_the_next_one():
+    app = typer.Typer()
+
+    @app.command(cls=ManyCommand)
+    def show(sizes: list[int] | None = None, name: str = "") -> None:
+        typer.echo(f"{sizes} {name}")
+
+    assert CliRunner().invoke(app, ["--sizes", "1", "2", "--name", "a"]).output == "[1, 2] a\n"
+    wrong = CliRunner().invoke(app, ["--sizes", "--name", "a"])
+    assert wrong.exit_code == 2
+    assert "--sizes has no value" in wrong.output
+
+
+def test_the_help_says_what_takes_several_values(run):
+    code, out, _ = run("samples", "--help")
+    assert code == 0
+    assert "--features 16 32 64 128" in out
+    assert "separated by spaces or commas" in out
+    assert "mine.py:model" in out
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("--teacher nope", "--teacher 'nope': expected one of static-mask, gate"),
+        ("--students base", "the students are baseline, known-attention, vacuous-mask"),
+        ("--teacher mlp --students known-attention", "the students are baseline, known-weights"),
+        ("--teacher mlp --features 16 32", "--features 16 32: has no meaning for the teacher 'mlp'"),
+        ("--teacher dense --relevant 2", "--relevant 2: has no meaning for the teacher 'dense'"),
+        ("--depth 2", "--depth 2: has no meaning"),
+        ("--students baseline --against other", "against='other' is none of the students baseline"),
+        ("--students baseline nowhere.py:f", "student file nowhere.py does not exist"),
+        ("--students baseline mine.py:lin", "mine.py has no function 'lin'"),
+        ("--students mine.py:raising", "student 'mine.py:raising' raises ValueError: no such width"),
+        ("--students broken.py:f", "student 'broken.py:f' raises SyntaxError"),
+        ("--teacher mine.py:source", "--students: name your own as file.py:function"),
+        ("--teacher mine.py:source --students baseline", "give 'file.py:function'"),
+        ("--teacher mine.py:bare --students mine.py:line", "returned a int; expected an object with sample"),
+        ("--error 1.5", "--error 1.5: expected a share between 0 and 1"),
+        ("--features 2 --relevant 4", "relevant"),
+        ("--sizes 64 32", "expected increasing positive numbers of samples"),
+        ("--features 16 many", "--features"),
+        ("--features --quiet", "--features has no value"),
+        ("--out mine.py", "mine.py is a file"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_message_and_exit_code_2(run, line, message):
+    code, out, err = run("samples", *line.split())
+    assert code == 2, out + err
+    assert message in err
+    assert "Traceback" not in out + err
+    assert not Path("samples").exists()
+
+
+def test_from_the_command_to_the_page_and_again(run):
+    line = ["samples", "--teacher", "static-mask", "--relevant", "2", "--features", "4", "8", "--students", "baseline",
+            "known-attention", "--error", "0.5", *TINY]  # fmt: skip
+    code, out, err = run(*line)
+    assert code == 0, err
+    assert "samples for error 0.5" in out
+    assert "known-attention against baseline, p = 8: inconclusive" in out
+    page = Path("samples/report.html").read_text("utf-8")
+    assert "--features 4 8 --students baseline known-attention" in page
+    Path("samples/report.html").unlink()
+    assert run("report", "samples")[0] == 0
+    assert Path("samples/report.html").read_text("utf-8") == page
+    code, out, _ = run(*line, "--quiet", "--json")
+    shown = json.loads(out)
+    assert [(row["student"], row["features"]) for row in shown["samples"]][:2] == [("baseline", 4), ("baseline", 8)]
+    assert {"needed", "needed_kind", "ratio", "verdict"} <= set(shown["samples"][0])
+    assert shown["about"]["settings"]["relevant"] == 2
+
+
+def test_a_teacher_and_students_of_ones_own(run):
+    code, _, err = run("samples", "--teacher", "mine.py:source", "--students", "mine.py:line", "mine.py:vague", *TINY)
+    assert code == 2
+    assert "for regression" in err or "one number" in err
+    code, out, err = run("samples", "--teacher", "mine.py:source", "--students", "mine.py:line", "--out", "own", "-q",
+                         *TINY, "--step-sizes", "0.1,0.3")  # fmt: skip
+    assert (code, out) == (0, ""), err
+    assert "mine.py:line" in Path("own/report.html").read_text("utf-8")
+
+
+def test_labels_and_teachers_on_words(run):
+    code, out, err = run("samples", "--teacher", "self-attention", "--classes", "2", "--students", "baseline", *TINY)
+    assert code == 0, err
+    assert "baseline" in out
+    page = Path("samples/report.html").read_text("utf-8")
+    assert "share of wrong labels" in page
+
+
+def test_ctrl_c_exits_with_130(run, monkeypatch):
+    import attnlab.studies as studies
+
+    def stopped(settings, folder, **_):
+        return studies.Exploration(Path(folder), {}, interrupted=True, kind="samples")
+
+    monkeypatch.setattr(studies, "explore_samples", stopped)
+    code, _, err = run("samples")
+    assert code == 130
+    assert "what is finished is stored" in err
