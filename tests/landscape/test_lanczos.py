@@ -1,5 +1,7 @@
 """Ritz values against dense eigenvalues, also where the Krylov space ends early or is cut off on purpose."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +10,11 @@ import pytest
 import attnlab._precision  # noqa: F401
 from attnlab._errors import AttnlabError
 from attnlab.landscape._lanczos import lanczos, residual, ritz
+
+
+@partial(jax.jit, static_argnums=2)
+def _ritz(a, start, depth):
+    return ritz(lanczos(lambda w: a @ w, start, depth))
 
 
 def _symmetric(size, seed=0, dtype=np.float64):
@@ -19,7 +26,7 @@ def _symmetric(size, seed=0, dtype=np.float64):
 def test_all_eigenvalues_at_full_depth(dtype, tolerance):
     a = _symmetric(40, dtype=dtype)
     start = jax.random.normal(jax.random.key(1), (40,), dtype)
-    found = jax.jit(lambda v: ritz(lanczos(lambda w: a @ w, v, 40)))(start)
+    found = _ritz(a, start, 40)
     exact = np.linalg.eigvalsh(np.asarray(a, np.float64))
     np.testing.assert_allclose(found.values, exact, atol=tolerance * np.abs(exact).max())
     assert found.values.dtype == dtype
@@ -38,7 +45,7 @@ def test_basis_is_orthonormal_and_the_relation_holds():
 def test_every_residual_bounds_the_distance_to_an_eigenvalue():
     a = _symmetric(80, seed=3)
     exact = np.linalg.eigvalsh(np.asarray(a))
-    found = ritz(lanczos(lambda w: a @ w, jax.random.normal(jax.random.key(0), (80,)), 25))
+    found = _ritz(a, jax.random.normal(jax.random.key(0), (80,)), 25)
     for value, bound, vector in zip(found.values, found.residuals, found.vectors, strict=True):
         assert np.abs(exact - float(value)).min() <= float(bound) + 1e-12
         assert float(residual(lambda w: a @ w, value, vector)) == pytest.approx(float(bound), abs=1e-12)
@@ -47,14 +54,14 @@ def test_every_residual_bounds_the_distance_to_an_eigenvalue():
 @pytest.mark.parametrize("values", [[0.0] * 12, [2.0] * 12, [1.0] * 6 + [3.0] * 6, [0.0] * 11 + [1.0]])
 def test_goes_on_where_the_space_is_invariant(values):
     a = jnp.diag(jnp.asarray(values))
-    found = ritz(lanczos(lambda w: a @ w, jax.random.normal(jax.random.key(0), (12,)), 12))
+    found = _ritz(a, jax.random.normal(jax.random.key(0), (12,)), 12)
     np.testing.assert_allclose(found.values, sorted(values), atol=1e-12)
     np.testing.assert_allclose(found.vectors @ found.vectors.T, np.eye(12), atol=1e-12)
 
 
 def test_weights_are_those_of_a_quadrature():
     a, start = _symmetric(30), jax.random.normal(jax.random.key(4), (30,))
-    found = ritz(lanczos(lambda w: a @ w, start, 6))
+    found = _ritz(a, start, 6)
     unit = np.asarray(start / jnp.linalg.norm(start))
     for power in range(12):  # a Gauss rule of 6 nodes is exact up to degree 11
         exact = unit @ np.linalg.matrix_power(np.asarray(a), power) @ unit
@@ -64,8 +71,8 @@ def test_weights_are_those_of_a_quadrature():
 def test_alone_and_mapped_agree():
     a = _symmetric(20)
     starts = jax.random.normal(jax.random.key(0), (3, 20))
-    many = jax.vmap(lambda v: ritz(lanczos(lambda w: a @ w, v, 8)).values)(starts)
-    np.testing.assert_allclose(many[1], ritz(lanczos(lambda w: a @ w, starts[1], 8)).values, rtol=1e-10)
+    many = jax.jit(jax.vmap(lambda v: ritz(lanczos(lambda w: a @ w, v, 8)).values))(starts)
+    np.testing.assert_allclose(many[1], _ritz(a, starts[1], 8).values, rtol=1e-10)
 
 
 def test_refuses_a_depth_beyond_the_space():

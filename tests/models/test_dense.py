@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from jax.flatten_util import ravel_pytree
 
 from attnlab import AttnlabError
 from attnlab.models import (
@@ -378,3 +379,23 @@ ERRORS = {
 def test_mistakes_are_refused(message):
     with pytest.raises(AttnlabError, match=message):
         ERRORS[message]()
+
+
+@pytest.mark.parametrize("normaliser", [jax.nn.softmax, lambda s: jax.nn.sigmoid(s) / 4], ids=["softmax", "sigmoid"])
+def test_every_derivative_of_the_attention_is_that_of_the_formula(normaliser):
+    layer = SelfAttentionConfig(dim=3, words=4, normaliser=normaliser, factor=2.0).init_layer(jax.random.key(0), 2)
+    x = jax.random.normal(jax.random.key(1), (5, 3, 4))
+    weights, unravel = ravel_pytree(layer)
+
+    def plain(vector, x):
+        fast = unravel(vector)
+        logits = (fast.w_key @ x).T @ (fast.w_query @ x) * (2.0 / math.sqrt(2))
+        return fast.w_value @ x @ jnp.stack([normaliser(column) for column in logits.T], axis=1)
+
+    def outputs(function):
+        return lambda vector: jnp.sin(jax.vmap(function, in_axes=(None, 0))(vector, x))
+
+    fast, slow = outputs(lambda vector, x: unravel(vector)(x)), outputs(plain)
+    for derivative in (lambda f: f, jax.jacfwd, jax.jacrev, lambda f: jax.hessian(lambda v: jnp.sum(f(v) ** 3))):
+        expected = np.asarray(derivative(slow)(weights))
+        assert np.allclose(derivative(fast)(weights), expected, rtol=0, atol=1e-11 * np.abs(expected).max())

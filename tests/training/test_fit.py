@@ -151,3 +151,84 @@ def test_the_recipe_is_optax_adamw():
         update, _ = rule.update(weights, rule.init(weights), weights)
         expected, _ = same.update(weights, same.init(weights), weights)
     assert np.allclose(np.asarray(update), np.asarray(expected))
+
+
+def test_all_samples_at_every_step_is_the_loop_written_out():
+    found = _grid(recipe=Recipe(steps=50, batch_size=None))
+    data, init_key = _data(40), jax.random.split(jax.random.key(3))[0]
+    for size in (5, 40):
+        x, y = np.asarray(data["x"])[:size], np.asarray(data["y"])[:size]
+        weight = np.asarray(init(init_key).weight)
+        first, second, late = np.zeros(3), np.zeros(3), np.inf
+        for k in range(50):
+            gradient = 2 * x.T @ (x @ weight + 0.5 - y) / size
+            first = 0.9 * first + 0.1 * gradient
+            second = 0.999 * second + 0.001 * gradient**2
+            scaled = (first / (1 - 0.9 ** (k + 1))) / (np.sqrt(second / (1 - 0.999 ** (k + 1))) + 1e-8)
+            rate = 0.1 * (0.99 * 0.5 * (1 + np.cos(np.pi * k / 50)) + 0.01)
+            weight = weight - rate * (scaled + 0.3 * weight)
+            if k == 39:
+                late = np.mean((x @ weight + 0.5 - y) ** 2)
+        one = found.sel(size=size, step_size=0.1, weight_decay=0.3)
+        end = np.mean((x @ weight + 0.5 - y) ** 2)
+        assert np.isclose(float(one["first"]), weight[0], rtol=1e-10)
+        assert np.isclose(float(one.train_loss), end, rtol=1e-10)
+        assert np.isclose(float(one.settling), (late - end) / late, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [5, 40])
+def test_a_full_batch_fit_alone_equals_the_fit_in_the_grid(size):
+    recipe = Recipe(steps=50, batch_size=None)
+    whole, alone = _grid(recipe=recipe), _grid(recipe=recipe, sizes=[size], step_sizes=[0.1], weight_decays=[0.3])
+    for name in whole.data_vars:
+        assert float(alone[name].squeeze()) == float(whole[name].sel(size=size, step_size=0.1, weight_decay=0.3))
+
+
+def test_full_batches_leave_out_samples_beyond_the_size():
+    data = _data(40)
+    other = {"x": data["x"].at[5:].add(1e3), "y": data["y"]}
+    recipe = Recipe(steps=50, batch_size=None)
+    few, spoilt = (
+        fit_grid(init, loss, measure, d, _data(30, 1), sizes=[5], key=jax.random.key(0), recipe=recipe)
+        for d in (data, other)
+    )
+    assert few.equals(spoilt)
+
+
+def test_measured_arrays_get_the_named_dimensions():
+    def arrays(model, checks):
+        return {"weight": model.weight, "outer": jnp.outer(model.weight, checks), "first": model.weight[0]}
+
+    settings = {"sizes": [5, 40], "key": jax.random.key(0), "recipe": RECIPE}
+    names = {"weight": ("input",), "outer": ("input", "check")}
+    found = fit_grid(init, loss, arrays, _data(40), jnp.arange(2.0), dims=names, **settings)
+    assert found.weight.dims == ("size", "step_size", "weight_decay", "input")
+    assert found.outer.sizes == {"size": 2, "step_size": 1, "weight_decay": 1, "input": 3, "check": 2}
+    assert np.array_equal(found.weight.isel(input=0), found["first"])
+    assert np.array_equal(found.outer.isel(check=1), found.weight)
+    with pytest.raises(AttnlabError, match="'weight' the shape"):
+        fit_grid(init, loss, arrays, _data(40), jnp.arange(2.0), dims={"outer": ("input", "check")}, **settings)
+
+
+def test_plain_descent_is_the_textbook_step():
+    """Full batch, constant step, decay λ: w ← w − h·(∇L + λ w), by hand."""
+
+    class Line(eqx.Module):
+        slope: Array
+
+    x = jnp.linspace(-1.0, 1.0, 8)
+
+    def loss(line, batch):
+        return jnp.mean((line.slope * batch["x"] - batch["y"]) ** 2)
+
+    found = fit_grid(
+        lambda key: Line(jnp.asarray(0.5)), loss, lambda line, checks: {"slope": line.slope}, {"x": x, "y": 3 * x}, 0.0,
+        sizes=[8], key=jax.random.key(0), step_sizes=[0.1], weight_decays=[0.2],
+        recipe=Recipe(7, None, end_share=1.0, optimizer="descent"),
+    )  # fmt: skip
+    w = 0.5
+    for _ in range(7):
+        w -= 0.1 * (2 * float(jnp.mean(x * x)) * (w - 3) + 0.2 * w)
+    assert float(found.slope[0, 0, 0]) == pytest.approx(w, rel=1e-12)
+    with pytest.raises(AttnlabError, match="'adam' or 'descent'"):
+        Recipe(optimizer="sgd")

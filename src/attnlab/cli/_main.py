@@ -11,6 +11,7 @@ from attnlab import __version__
 from attnlab._errors import AttnlabError
 from attnlab.cli._check import check
 from attnlab.cli._claims import claims
+from attnlab.cli._digits import digits
 from attnlab.cli._dynamics import dynamics
 from attnlab.cli._many import ManyCommand
 from attnlab.cli._report import report
@@ -48,6 +49,7 @@ def _options(
 app.command()(reproduce)
 app.command()(dynamics)
 app.command(cls=ManyCommand)(samples)
+app.command(cls=ManyCommand)(digits)
 app.command()(report)
 app.command()(runs)
 app.command()(claims)

@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
-_KINDS = ("dynamics", "samples")  # each has its writer in attnlab.report, write_<kind>
+_KINDS = ("dynamics", "samples", "digits")  # each has its writer in attnlab.report, write_<kind>
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="A folder that `attnlab reproduce`, `dynamics` or `samples` wrote.")],
+    folder: Annotated[
+        Path, typer.Argument(help="A folder that `attnlab reproduce`, `dynamics`, `samples` or `digits` wrote.")
+    ],
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Draw the page again from what is stored; nothing is computed.

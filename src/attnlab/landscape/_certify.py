@@ -205,7 +205,8 @@ def _outer(problem: Problem, theta: Array, modes: np.ndarray, depth: int, seed: 
     size = problem.parameters - len(modes)
     depth = min(depth, size)
     given = jnp.asarray(modes, theta.dtype)
-    values, residuals = (np.asarray(each, np.float64) for each in _ritz(problem, theta, given, depth, seed))
+    start = jax.random.normal(jax.random.key(seed), theta.shape, theta.dtype)
+    values, residuals = (np.asarray(each, np.float64) for each in _ritz(problem, theta, given, start, depth))
     scale = float(np.abs(values).max())
     delta = _ROUNDING * float(np.finfo(theta.dtype).eps) * scale
     good = residuals <= _SETTLED[str(theta.dtype)] * scale
@@ -221,7 +222,7 @@ def _outer(problem: Problem, theta: Array, modes: np.ndarray, depth: int, seed: 
 
 @eqx.filter_jit
 def _ritz(
-    problem: Problem, theta: Array, modes: Array, depth: int, seed: int
+    problem: Problem, theta: Array, modes: Array, start: Array, depth: int
 ) -> tuple[Float[Array, "2"], Float[Array, "2"]]:
     _, product = jax.linearize(problem.gradient, theta)
 
@@ -231,8 +232,7 @@ def _ritz(
     def outside(v: Array) -> Array:
         return without(product(without(v)))
 
-    start = without(jax.random.normal(jax.random.key(seed), theta.shape, theta.dtype))
-    found = ritz(lanczos(outside, start, depth))
+    found = ritz(lanczos(outside, without(start), depth))
     ends = jnp.array([0, depth - 1])
     values, vectors = found.values[ends], found.vectors[ends]
     # Against the whole matrix, so that what the zero modes are off by is in the residual.

@@ -54,7 +54,7 @@ def hidden_spaces(model: Any) -> list[Space]:
     [('queries and keys of layer 0', 2), ('values of layer 0', 3)]
     """
     own: Any = getattr(model, "hidden_spaces", None)
-    if callable(own):
+    if own is not None:
         return list(own())
     if isinstance(model, Baseline):
         return _units(model, lambda m: m)

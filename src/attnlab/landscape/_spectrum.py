@@ -90,7 +90,7 @@ class Eigenvalue:
     def __str__(self) -> str:
         if self.converged:
             return f"{self.name} = {self.value:.8g} ± {self.residual:.1g} (proved: {self.side} {self.bound:.8g})"
-        return f"{self.name} is {self.side} {self.bound:.4g}, NOT CONVERGED (residual {self.residual:.1g})"
+        return f"{self.name} is {self.side} {self.bound:.4g}, NOT CONVERGED (residual {self.residual:.2g})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +182,7 @@ def extremes(
     >>> [round(e.value, 9) for e in (*found.largest, *found.smallest)], found.converged
     ([100.0, 99.0, 1.0, 2.0], True)
     >>> print(extremes(quadratic(a), depth=4, max_depth=4).largest[0])
-    λ_max is at least 86.79, NOT CONVERGED (residual 10)
+    λ_max is at least 81.12, NOT CONVERGED (residual 14)
     """
     point, places = at(problem, theta), places_of(problem, group)
     size, kind = size_of(problem, places), point.dtype

@@ -37,14 +37,13 @@ def tangents(problem: Problem, theta: Float[Array, "parameters"]) -> Float[np.nd
     (13, 47)
     """
     model = problem.model(at(problem, theta))
-    still = eqx.filter(problem.rest, eqx.is_inexact_array)
     rows = []
     for space in hidden_spaces(model):
         for generator in _generators(space.size, rotations=problem.l2 > 0):
             moved = _tangent(space, model, jnp.asarray(generator, theta.dtype))
-            kept = jax.tree.map(lambda _, m: m, still, moved)
-            if not any(np.any(np.asarray(leaf)) for leaf in jax.tree.leaves(kept)):
-                rows.append(np.asarray(_trained(problem, moved)))
+            inside, outside = eqx.partition(moved, problem.trained)
+            if not any(np.any(np.asarray(leaf)) for leaf in jax.tree.leaves(outside)):
+                rows.append(np.asarray(ravel_pytree(inside)[0]))
     return np.stack(rows) if rows else np.zeros((0, problem.parameters))
 
 
@@ -113,7 +112,3 @@ def _tangent(space: Space, model: Any, generator: Array) -> Any:
         return eqx.filter(space.act(eqx.combine(arrays, rest), matrix, inverse), eqx.is_inexact_array)
 
     return jax.jvp(moved, (unit, unit), (generator, -generator))[1]
-
-
-def _trained(problem: Problem, moved: Any) -> Float[Array, "parameters"]:
-    return ravel_pytree(eqx.filter(moved, problem.trained))[0]

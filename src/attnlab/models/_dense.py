@@ -32,7 +32,16 @@ def softplus(x: Float[Array, "..."], temperature: float = 1.0) -> Float[Array, "
         raise AttnlabError(f"temperature={temperature}: expected a number > 0, or math.inf for ReLU")
     if math.isinf(temperature):
         return jax.nn.relu(x)
-    return jnp.logaddexp(temperature * x, 0.0) / temperature
+    return _log1p_exp(temperature * x) / temperature
+
+
+@jax.custom_jvp
+def _log1p_exp(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """``log(1 + eˣ)``: ``logaddexp(x, 0)`` without its many cases, and with the logistic function as its slope."""
+    return jnp.maximum(x, 0) + jnp.log1p(jnp.exp(-jnp.abs(x)))
+
+
+_log1p_exp.defjvps(lambda tangent, _, x: tangent * jax.nn.sigmoid(x))
 
 
 def vec(x: Float[Array, "..."]) -> Float[Array, "numbers"]:

@@ -43,21 +43,74 @@ class AttentionLayer(eqx.Module):
 
     def logits(self, x: Float[Array, "t p"]) -> Float[Array, "p p"]:
         """``c·(w_K x)ᵀ(w_Q x)/scale``: row j, column z is how well key j fits the query of word z."""
+        return self._logits(x).T
+
+    def attention(self, x: Float[Array, "t p"]) -> Float[Array, "p p"]:
+        """``a``; column z sums to one and holds the weights with which word z attends."""
+        return self._weights(x).T
+
+    def __call__(self, x: Float[Array, "t p"]) -> Float[Array, "d_v p"]:
+        """``V a`` of one input."""
+        a = self._weights(x)
+        return _barrier(_mix(self.w_value @ x, a).T).T
+
+    def _logits(self, x: Float[Array, "t p"]) -> Float[Array, "p p"]:
+        """The logits of word z in row z: the order that is fast to compute."""
         d_q, t = self.w_query.shape
         if x.ndim != 2 or x.shape[0] != t:
             raise AttnlabError(
                 f"an input of shape {x.shape}; expected ({t}, words), a word per column (jax.vmap for many)"
             )
-        return (self.w_key @ x).T @ (self.w_query @ x) * (self.factor / SCALES[self.scale](d_q))
+        return _fit((self.factor / SCALES[self.scale](d_q)) * self.w_query @ x, self.w_key @ x)
 
-    def attention(self, x: Float[Array, "t p"]) -> Float[Array, "p p"]:
-        """``a``; column z sums to one and holds the weights with which word z attends."""
-        return jax.vmap(self.normaliser, in_axes=1, out_axes=1)(self.logits(x))
+    def _weights(self, x: Float[Array, "t p"]) -> Float[Array, "p p"]:
+        """The weights of word z in row z."""
+        normaliser = _softmax if self.normaliser is jax.nn.softmax else jax.vmap(self.normaliser)
+        return normaliser(self._logits(x))
 
-    def __call__(self, x: Float[Array, "t p"]) -> Float[Array, "d_v p"]:
-        """``V a`` of one input."""
-        a = self.attention(x)
-        return self.w_value @ x @ a
+
+# Under vmap over samples the three functions below become products of many small matrices. XLA on CPUs is several
+# times slower where the first factor's rows are summed over (aᵀ b), and computes a fused exponential again for each of
+# its users. Each function therefore states its value and its derivative in forms whose transposes are fast, too, and
+# barriers keep the compiler from undoing it (benchmarks/bench_students.py). Any order and mode of derivative works.
+
+_barrier = jax.lax.optimization_barrier
+
+
+@jax.custom_jvp
+def _fit(q: Float[Array, "d z"], k: Float[Array, "d j"]) -> Float[Array, "z j"]:
+    """``qᵀ k``."""
+    return _barrier(_barrier(q.T) @ k)
+
+
+@_fit.defjvp
+def _fit_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+    (q, k), (dq, dk) = primals, tangents
+    return _fit(q, k), _barrier(dq.T @ k + jnp.sum(q[:, :, None] * dk[:, None, :], axis=0))
+
+
+@jax.custom_jvp
+def _mix(v: Float[Array, "d j"], a: Float[Array, "z j"]) -> Float[Array, "d z"]:
+    """``v aᵀ``."""
+    return _barrier(v @ a.T)
+
+
+@_mix.defjvp
+def _mix_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+    (v, a), (dv, da) = primals, tangents
+    return _mix(v, a), _barrier(dv @ a.T + _barrier(da @ v.T).T)
+
+
+@jax.custom_jvp
+def _softmax(logits: Float[Array, "z j"]) -> Float[Array, "z j"]:
+    """Softmax of every row."""
+    return _barrier(jax.nn.softmax(logits, axis=1))
+
+
+@_softmax.defjvp
+def _softmax_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    a, (dlogits,) = _softmax(*primals), tangents
+    return a, _barrier(a * (dlogits - jnp.sum(a * dlogits, axis=1, keepdims=True)))
 
 
 class SelfAttention(eqx.Module):
@@ -115,7 +168,7 @@ class MultiLayer(eqx.Module):
         """Output for one input."""
         *inner, last = self.layers
         for layer in inner:
-            x = _step(x, layer.w_value, layer.attention(x), self.residual)
+            x = x + layer(x) if self.residual else layer(x)
         return self.head(last(x))
 
 

@@ -12,6 +12,7 @@ from attnlab.report._bands import band_figure, theory_figure
 from attnlab.report._chosen import chosen
 from attnlab.report._claims import claims_page, write_report
 from attnlab.report._curves import learning_curves
+from attnlab.report._digits import attention_pictures, digits_page, write_digits
 from attnlab.report._dots import DotRow, dots_figure
 from attnlab.report._dynamics import dynamics_page, write_dynamics
 from attnlab.report._heat import heat_table
@@ -53,6 +54,7 @@ __all__ = [
     "learning_curves",
     "needed_figure",
     "ratio_figure",
+    "attention_pictures",
     # from page to file
     "render",
     "write_page",
@@ -66,6 +68,9 @@ __all__ = [
     # the page of needed samples
     "samples_page",
     "write_samples",
+    # the page of noisy digits
+    "digits_page",
+    "write_digits",
     # text
     "measured",
     "number",

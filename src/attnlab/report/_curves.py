@@ -81,7 +81,8 @@ def _drawing(
         every.append(scores.values.astype(float))
         traces += _student(student, scores, str(table.attrs["statistic"]), k)
         mark = needed_mark(one, student, table.attrs["score"])
-        traces += [_meeting(mark, level, SERIES[k % 7])] if mark else []
+        ends = (float(scores["size"].min()), float(scores["size"].max()))
+        traces += [_meeting(mark, level, ends, SERIES[k % 7])] if mark else []
     if not every:
         return None
     log = falling and all((values > 0).any() for values in every)
@@ -137,12 +138,13 @@ def _student(student: str, scores: xr.DataArray, statistic: str, k: int) -> list
     return [*traces, common | data | {"line": line, "marker": dots, "hovertemplate": hover}]
 
 
-def _meeting(mark: Mark, level: float, color: str) -> dict[str, Any]:
-    """Where a student meets the level, on the level's line."""
+def _meeting(mark: Mark, level: float, ends: tuple[float, float], color: str) -> dict[str, Any]:
+    """Where a student meets the level, on the level's line; an interval that is open goes to the grid's end."""
     marker = {"symbol": _OPEN[mark.kind], "size": 14, "color": color, "line": {"width": 2.4, "color": color}}
     bar = {"type": "data", "symmetric": False, "array": [0.0], "arrayminus": [0.0], "color": color, "thickness": 2}
-    if mark.kind == "exact" and mark.low > 0 and np.isfinite(mark.high):
-        bar |= {"array": short([mark.high - mark.value]), "arrayminus": short([mark.value - mark.low])}
+    if mark.kind == "exact" and mark.barred:
+        low, high = max(mark.low, ends[0]), min(mark.high, ends[1])
+        bar |= {"array": short([high - mark.value]), "arrayminus": short([mark.value - low])}
     data = {"x": short([mark.value]), "y": [level], "mode": "markers", "marker": marker, "error_x": bar}
     shown = {"showlegend": False, "legendgroup": plain(mark.label), "hovertemplate": f"{mark.text}<extra></extra>"}
     return {"type": "scatter"} | data | shown

@@ -105,7 +105,7 @@ def off_grid(marks: Sequence[Mark]) -> str:
     """What the reader must know of marks that are only bounds; nothing if there are none."""
     kinds = {mark.kind for mark in marks}
     bounds = "A triangle is a bound: the level was not reached, or already met, at the end of a grid of sizes."
-    unknown = "A crossed circle: unknown, because both grids end before the level."
+    unknown = "A crossed circle: unknown, as both students are off their grids."
     return " ".join([bounds] * bool(kinds & {"at least", "at most"}) + [unknown] * ("unknown" in kinds))
 
 

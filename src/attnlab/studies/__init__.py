@@ -2,8 +2,10 @@
 
 from attnlab.studies._asymptotics import FarSettings, flow_far
 from attnlab.studies._curves import Question, end_values, tabulate
+from attnlab.studies._digits import DigitsSettings, fit_digits
 from attnlab.studies._dynamics import explore, foretell, predict
 from attnlab.studies._exploration import Exploration, checked_folder, read_exploration
+from attnlab.studies._explore_digits import explore_digits
 from attnlab.studies._explore_samples import explore_samples, measure_samples
 from attnlab.studies._laws import HEAD_LAWS, OPTIMIZERS, STEP_SIZES
 from attnlab.studies._liu2021 import DEPTH, GATE, MOVING_BLOCK, SELF_ATTENTION, STATIC_MASK
@@ -24,6 +26,9 @@ from attnlab.studies._study import Data, Scale, Study, arm_plan, split_arms
 from attnlab.studies._topic import TopicSettings, train_topic
 
 __all__ = [
+    "DigitsSettings",
+    "explore_digits",
+    "fit_digits",
     "DIGITS",
     "TOPIC_POOLING",
     "fit_samples",

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _SEPARATOR = " at "
 _ELSEWHERE = ("arm", "seed", "student", "features", "code")
+_USED_BY = {"features": ("static-mask", "gate", "moving-block", "dense"),
+            "relevant": ("static-mask", "gate", "moving-block")}  # fmt: skip
 _TUNED = {"weight_decay": "weight decay", "step_size": "step size"}
 
 
@@ -110,15 +112,17 @@ def check_student(settings: SampleSettings) -> None:
             f"teacher {settings.teacher!r} returned a {type(source).__name__}; expected an object with "
             "sample(n, key=…, noisy=…) → inputs, labels"
         )
-    x, _ = _called(f"sample of the teacher {settings.teacher!r}", lambda: source.sample(4, key=key, noisy=False))
+    x, y = _called(f"sample of the teacher {settings.teacher!r}", lambda: source.sample(4, key=key, noisy=False))
     student = _called(f"student {settings.student!r}", settings.learner, source, np.shape(x)[1:])
     model = _called(f"student {settings.student!r}", student.start, key)
     given = jax.tree.map(lambda leaf: leaf[0], student.given(source, jax.numpy.asarray(x)))
     answer = _called(f"the model of the student {settings.student!r}", student.answer, model, given)
-    if np.ndim(answer) > 1:
+    regression = np.asarray(y).dtype.kind == "f"
+    if np.ndim(answer) > (0 if regression else 1):
+        expected = "(), one number, for regression" if regression else "() for two classes, (classes,) for more"
         raise AttnlabError(
             f"the model of the student {settings.student!r} answers an input with the shape {np.shape(answer)}; "
-            "expected () for one number or two classes, (classes,) for more"
+            f"expected {expected}"
         )
 
 
@@ -211,6 +215,8 @@ def _about(
     cards = [_ratio_card(table, student, question) for student in others]
     cards += ([_growth_card(table)] if "exponent" in table else []) + [_fit_card(table)]
     given = {k: v for k, v in asdict(settings).items() if v is not None and k not in _ELSEWHERE}
+    given = {"features": [int(p) for p in table.features.values]} | given
+    unused = {name for name, teachers in _USED_BY.items() if settings.teacher not in teachers}
     what = "error" if not settings.classes else "share of wrong labels"
     return {
         "title": "attnlab: how many samples does attention save?",
@@ -219,9 +225,9 @@ def _about(
         "summary": [_sentence(table, student, question) for student in others],
         "cards": cards,
         "settings": {
-            "students": [str(s) for s in table.student.values], "features": [int(p) for p in table.features.values],
-            "level": question.level, "against": question.against, "seeds": table.sizes["seed"],
-            **{k: list(v) if isinstance(v, tuple) else v for k, v in given.items()},
+            "students": [str(s) for s in table.student.values], "level": question.level, "against": question.against,
+            "seeds": table.sizes["seed"],
+            **{k: list(v) if isinstance(v, tuple) else v for k, v in given.items() if k not in unused},
         },
         "command": command,
         **provenance(seconds),

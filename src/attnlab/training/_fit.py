@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import xarray as xr
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, Key, PyTree
 
 from attnlab._errors import AttnlabError
@@ -31,23 +32,32 @@ _LATE = 0.8  # of the steps: settling compares the loss there with the loss at t
 class Recipe:
     """Adam with decoupled weight decay; the step size falls along a cosine to ``end_share`` of where it began.
 
-    ``batch_size`` samples a step are drawn with replacement from the samples of the fit; ``None`` takes all of them.
+    ``optimizer="descent"`` takes plain gradient steps instead, with the same decay and schedule. ``batch_size`` samples
+    a step are drawn with replacement from the samples of the fit; ``None`` takes all of them.
     """
 
     steps: int = 1500
     batch_size: int | None = 64
     end_share: float = 0.01
+    optimizer: str = "adam"
 
     def __post_init__(self):
         if self.steps < 1 or (self.batch_size is not None and self.batch_size < 1):
             raise AttnlabError(f"steps={self.steps} and batch_size={self.batch_size} must be ≥ 1")
         if not 0 <= self.end_share <= 1:
             raise AttnlabError(f"end_share={self.end_share}: expected a share between 0 and 1")
+        if self.optimizer not in ("adam", "descent"):
+            raise AttnlabError(f"optimizer={self.optimizer!r}: expected 'adam' or 'descent'")
 
     def rule(self, step_size: Any, weight_decay: Any) -> optax.GradientTransformation:
         """The optimiser."""
         schedule = optax.cosine_decay_schedule(1.0, self.steps, alpha=self.end_share)
-        return optax.adamw(lambda count: step_size * schedule(count), weight_decay=weight_decay)
+        first = optax.scale_by_adam() if self.optimizer == "adam" else optax.identity()
+        return optax.chain(
+            first,
+            optax.add_decayed_weights(weight_decay),
+            optax.scale_by_learning_rate(lambda count: step_size * schedule(count)),
+        )
 
 
 def fit_grid(
@@ -103,17 +113,25 @@ def fit_grid(
     if together < 1:
         raise AttnlabError(f"together={together}: expected at least 1")
     grid = np.array(list(product(counts, step_sizes, weight_decays)), np.float64)
-    rows = _fit_all(
-        init, loss, measure, recipe, trained, together, data, checks, key, jnp.asarray(grid[:, 0], jnp.int64),
-        jnp.asarray(grid[:, 1]), jnp.asarray(grid[:, 2]),
-    )  # fmt: skip
+    draws = _draws(key, recipe, counts)
+    nth_size = np.repeat(np.arange(len(counts)), len(grid) // len(counts))
+    entire = (grid[:, 0] == available) & (recipe.batch_size is None)
+
+    def fitted(chosen: np.ndarray, entire: bool) -> dict[str, Array]:
+        settings = (nth_size[chosen], grid[chosen, 0].astype(np.int64), grid[chosen, 1], grid[chosen, 2])
+        return _fit_all(init, loss, measure, recipe, trained, together, entire, data, checks, key, draws, settings)
+
+    parts = [(np.flatnonzero(entire == kind), bool(kind)) for kind in np.unique(entire)]
+    order = np.argsort(np.concatenate([chosen for chosen, _ in parts]))
+    found = [fitted(chosen, kind) for chosen, kind in parts]
+    rows = {name: np.concatenate([np.asarray(part[name]) for part in found])[order] for name in found[0]}
     shape = (len(counts), len(step_sizes), len(weight_decays))
     coords = {"size": counts, "step_size": list(step_sizes), "weight_decay": list(weight_decays)}
     return xr.Dataset({name: _labelled(name, values, shape, dims or {}) for name, values in rows.items()}, coords)
 
 
 def _labelled(
-    name: str, values: Array, shape: tuple[int, ...], dims: Mapping[str, Sequence[str]]
+    name: str, values: np.ndarray, shape: tuple[int, ...], dims: Mapping[str, Sequence[str]]
 ) -> tuple[tuple[str, ...], np.ndarray]:
     rest, own = values.shape[1:], tuple(dims.get(name, ()))
     if len(rest) != len(own):
@@ -121,7 +139,7 @@ def _labelled(
             f"measure gives {name!r} the shape {rest}, for which dims names {own}: expected a number, or as many names "
             "of dimensions as the array has, such as dims={'map': ('row', 'column')}"
         )
-    return ("size", "step_size", "weight_decay", *own), np.asarray(values).reshape(shape + rest)
+    return ("size", "step_size", "weight_decay", *own), values.reshape(shape + rest)
 
 
 def choose(fits: xr.Dataset, by: str = "valid_loss") -> xr.Dataset:
@@ -152,54 +170,88 @@ def _available(data: PyTree) -> int:
     return counts.pop()
 
 
-@functools.partial(jax.jit, static_argnames=("init", "loss", "measure", "recipe", "trained", "together"))
+@functools.partial(jax.jit, static_argnames=("init", "loss", "measure", "recipe", "trained", "together", "entire"))
 def _fit_all(
-    init: Any, loss: Any, measure: Any, recipe: Recipe, trained: Any, together: int, data: PyTree, checks: PyTree,
-    key: Key[Array, ""], sizes: Int[Array, "fits"], step_sizes: Float[Array, "fits"], decays: Float[Array, "fits"],
+    init: Any, loss: Any, measure: Any, recipe: Recipe, trained: Any, together: int, entire: bool, data: PyTree,
+    checks: PyTree, key: Key[Array, ""], draws: Int[Array, "sizes steps batch"] | None, settings: PyTree,
 ) -> dict[str, Array]:  # fmt: skip
-    def one(setting: tuple[Array, Array, Array]) -> dict[str, Array]:
-        return _fit_one(init, loss, measure, recipe, trained, data, checks, key, *setting)
+    def one(setting: tuple[Array, Array, Array, Array]) -> dict[str, Array]:
+        return _fit_one(init, loss, measure, recipe, trained, entire, data, checks, key, draws, *setting)
 
-    settings = (sizes, step_sizes, decays)
     return jax.lax.map(one, settings, batch_size=None if together == 1 else together)
 
 
 def _fit_one(
-    init: Any, loss: Any, measure: Any, recipe: Recipe, trained: Any, data: PyTree, checks: PyTree,
-    key: Key[Array, ""], size: Int[Array, ""], step_size: Float[Array, ""], decay: Float[Array, ""],
+    init: Any, loss: Any, measure: Any, recipe: Recipe, trained: Any, entire: bool, data: PyTree, checks: PyTree,
+    key: Key[Array, ""], draws: Int[Array, "sizes steps batch"] | None, nth_size: Int[Array, ""],
+    size: Int[Array, ""], step_size: Float[Array, ""], decay: Float[Array, ""],
 ) -> dict[str, Array]:  # fmt: skip
-    init_key, draw_key = jax.random.split(key)
-    model = init(init_key)
+    model = init(jax.random.split(key)[0])
     chosen, rest = eqx.partition(model, eqx.is_inexact_array if trained is None else trained(model))
     start, still = eqx.partition(chosen, eqx.is_inexact_array)
     kind = jax.tree.leaves(start)[0].dtype
     rule = recipe.rule(step_size.astype(kind), decay.astype(kind))
 
+    flat, unravel = _one_vector(start)
+
     def whole(moving: PyTree) -> Any:
-        return eqx.combine(moving, still, rest)
+        return eqx.combine(unravel(moving), still, rest)
+
+    def own_loss(moving: PyTree) -> Array:
+        """On the fit's own samples; unless they are all, their number is not known when this is compiled."""
+        if entire:
+            return loss(whole(moving), data)
+        each = jax.vmap(lambda sample: loss(whole(moving), jax.tree.map(lambda leaf: leaf[None], sample)))(data)
+        return jnp.sum(jnp.where(jnp.arange(each.shape[0]) < size, each, 0)) / size.astype(each.dtype)
 
     def batch_loss(moving: PyTree, number: Int[Array, ""]) -> Array:
-        if recipe.batch_size is None:
+        if draws is None:
             return own_loss(moving)
-        places = jax.random.randint(jax.random.fold_in(draw_key, number), (recipe.batch_size,), 0, size)
-        return loss(whole(moving), jax.tree.map(lambda leaf: leaf[places], data))
+        return loss(whole(moving), _taken(data, draws[nth_size, number]))
 
-    def step(carry: tuple[PyTree, Any], number: Int[Array, ""]) -> tuple[tuple[PyTree, Any], None]:
+    def step(number: Int[Array, ""], carry: tuple[PyTree, Any]) -> tuple[PyTree, Any]:
         moving, state = carry
         gradient = jax.grad(batch_loss)(moving, number)
         with jax.numpy_dtype_promotion("standard"):  # Optax mixes its integer counter with floats
             update, state = rule.update(gradient, state, moving)
-        return (optax.apply_updates(moving, update), state), None
+        return optax.apply_updates(moving, update), state
 
-    def own_loss(moving: PyTree) -> Array:
-        """On the fit's own samples; how many they are is not known when this is compiled, so all are computed."""
-        each = jax.vmap(lambda sample: loss(whole(moving), jax.tree.map(lambda leaf: leaf[None], sample)))(data)
-        return jnp.sum(jnp.where(jnp.arange(each.shape[0]) < size, each, 0)) / size.astype(each.dtype)
+    def part(carry: tuple[PyTree, Any], ends: Int[Array, "2"]) -> tuple[tuple[PyTree, Any], Array]:
+        carry = jax.lax.fori_loop(ends[0], ends[1], step, carry)
+        return carry, own_loss(carry[0])
 
     late = int(_LATE * recipe.steps)
-    carry, _ = jax.lax.scan(step, (start, rule.init(start)), jnp.arange(late))
-    before = own_loss(carry[0])
-    (end, _), _ = jax.lax.scan(step, carry, jnp.arange(late, recipe.steps))
-    after = own_loss(end)
+    # Both parts are one loop, so that the step is compiled once.
+    (end, _), losses = jax.lax.scan(part, (flat, rule.init(flat)), jnp.array([[0, late], [late, recipe.steps]]))
+    before, after = losses[0], losses[1]
     found = {name: jnp.asarray(value) for name, value in measure(whole(end), checks).items()}
     return found | {"train_loss": after, "settling": (before - after) / jnp.maximum(before, jnp.finfo(kind).tiny)}
+
+
+def _one_vector(start: PyTree) -> tuple[PyTree, Callable[[PyTree], PyTree]]:
+    """All that moves as one vector, which the optimiser moves in fewer operations; left alone if types differ."""
+    if len({leaf.dtype for leaf in jax.tree.leaves(start)}) > 1:
+        return start, lambda moving: moving
+    return ravel_pytree(start)
+
+
+def _taken(data: PyTree, places: Int[Array, "batch"]) -> PyTree:
+    """The samples at these places, which exist."""
+    return jax.tree.map(lambda leaf: leaf.at[places].get(mode="promise_in_bounds"), data)
+
+
+def _draws(key: Key[Array, ""], recipe: Recipe, counts: Sequence[int]) -> Int[np.ndarray, "sizes steps batch"] | None:
+    """The places of every step's samples, per size of a fit: drawn ahead, by a program that all fits share.
+
+    Drawing them within the step costs more than the gradient of a small model, and takes as long to compile.
+    """
+    if recipe.batch_size is None:
+        return None
+    draw_key = jax.random.split(key)[1]
+    return np.stack([np.asarray(_draw(draw_key, jnp.asarray(n), recipe.steps, recipe.batch_size)) for n in counts])
+
+
+@functools.partial(jax.jit, static_argnames=("steps", "batch"))
+def _draw(key: Key[Array, ""], size: Int[Array, ""], steps: int, batch: int) -> Int[Array, "steps batch"]:
+    draw = jax.vmap(lambda number: jax.random.randint(jax.random.fold_in(key, number), (batch,), 0, size))
+    return draw(jnp.arange(steps)).astype(jnp.int32)
