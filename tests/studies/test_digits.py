@@ -36,7 +36,7 @@ def test_every_student_gives_the_same_names(found, student):
     attends = student in ("patch-attention", "attention-pooling")
     assert ("attention_map" in data) == ("attention_on_digit" in data) == attends
     if attends:
-        assert data.attention_map.dims == ("image", "row", "column")
+        assert data.attention_map.dims == ("example", "row", "column")
         np.testing.assert_allclose(data.attention_map.sum(("row", "column")), 1, rtol=1e-5)
         assert ((data.attention_on_digit > 0) & (data.attention_on_digit < 1)).all()
 

@@ -161,9 +161,9 @@ def _rows(table: xr.Dataset) -> list[dict[str, Any]]:
     rows = []
     for student in table["student"].values.tolist():
         one = table.sel(student=student).isel(task=0)
-        last = one.isel(size=-1).mean("seed", numeric_only=True)
+        last = one.isel(size=-1)
         row = {"student": student} | {name: one[name].values.item() for name in [*names, "reached", "verdict"]}
-        row |= {name: float(last[name]) for name in ("accuracy", "attention_on_digit") if name in last}
+        row |= {name: float(last[name].mean()) for name in ("accuracy", "attention_on_digit") if name in last}
         rows.append({k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in row.items()})
     return rows
 

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from attnlab._errors import AttnlabError
 from attnlab.landscape._operator import Piece, Vector, at, curvature, input_axis, pieces
 from attnlab.landscape._problem import Problem
-from attnlab.landscape._spectrum import DENSE_LIMIT, exact_spectrum, extremes
+from attnlab.landscape._spectrum import DENSE_LIMIT, dense_matrix, extremes, spectrum_of
 from attnlab.landscape._trace import operator_trace, trace
 from attnlab.landscape._worst import largest_rise
 
@@ -91,7 +91,7 @@ def flatness(
     - ``adaptive_sam``: ``max_{‖z/|θ|‖₂ ≤ adaptive_rho} L(θ+z) − L(θ)``, coordinates divided by their size (Kwon et al.,
       2021); does not change when layers are rescaled;
     - ``petzka``: of a layer W with neurons w_s, ``Σ_{s,s'} ⟨w_s, w_s'⟩ tr H_{s,s'}``, H_{s,s'} the block of H of two
-      neurons' weights (Petzka et al., 2021, definition 3); does not change when layers are rescaled.
+      neurons' weights (Petzka et al., 2021, definition 3); does not change when a whole layer is rescaled.
 
     ``penalised=False`` leaves out ½λ‖θ‖², which is not the data's and not scale-invariant. Up to 2000 parameters λ_max,
     trace and Petzka are exact; above they come from ``extremes`` (refused where it has not converged) and ``trace``.
@@ -108,8 +108,9 @@ def flatness(
         )
     asked = problem if penalised else dataclasses.replace(problem, l2=0.0)
     point = at(asked, theta)
-    largest, top, total, total_error = _curvatures(asked, point, seed)
-    layers = {piece.name: petzka(asked, point, piece, seed=seed) for piece in pieces(asked) if len(piece.shape) == 2}
+    matrix = dense_matrix(asked, point) if asked.parameters <= DENSE_LIMIT else None
+    largest, top, total, total_error = _curvatures(asked, point, matrix, seed)
+    layers = {p.name: petzka(asked, point, p, matrix=matrix, seed=seed) for p in pieces(asked) if len(p.shape) == 2}
     loss = float(_value(asked, point))
     first = jnp.asarray(top, point.dtype)
     drawn = jax.random.normal(jax.random.key(seed), (starts, asked.parameters), point.dtype)
@@ -131,10 +132,12 @@ def flatness(
     )  # fmt: skip
 
 
-def _curvatures(problem: Problem, theta: Vector, seed: int) -> tuple[float, np.ndarray, float, float]:
+def _curvatures(
+    problem: Problem, theta: Vector, matrix: np.ndarray | None, seed: int
+) -> tuple[float, np.ndarray, float, float]:
     """λ_max with its vector, the trace and its standard error."""
-    if problem.parameters <= DENSE_LIMIT:
-        spectrum = exact_spectrum(problem, theta)
+    if matrix is not None:
+        spectrum = spectrum_of(matrix)
         return spectrum.largest, spectrum.vectors[-1], spectrum.trace, 0.0
     found = extremes(problem, theta, ends="largest", seed=seed)
     total = trace(problem, theta, seed=seed)
@@ -142,13 +145,23 @@ def _curvatures(problem: Problem, theta: Vector, seed: int) -> tuple[float, np.n
 
 
 def petzka(
-    problem: Problem, theta: Vector, piece: Piece, *, seed: int = 0, probes: int = 16, deflate: int = 16
+    problem: Problem,
+    theta: Vector,
+    piece: Piece,
+    *,
+    matrix: np.ndarray | None = None,
+    seed: int = 0,
+    probes: int = 16,
+    deflate: int = 16,
 ) -> tuple[float, float]:
     """``Σ_{s,s'} ⟨w_s, w_s'⟩ tr H_{s,s'}`` of one layer, and its standard error.
 
-    With G the matrix of the ``⟨w_s, w_s'⟩`` and C = G^½ it is the trace of ``(I⊗C) H (I⊗C)``: the curvature in the
-    coordinates of the layer's own neurons, computed up to 2000 weights and estimated above.
+    From the dense ``matrix`` H if it is there. Else, with G the matrix of the ``⟨w_s, w_s'⟩`` and C = G^½, it is the
+    trace of ``(I⊗C) H (I⊗C)``, the curvature in the coordinates of the layer's own neurons: computed up to 2000 weights
+    and estimated above.
     """
+    if matrix is not None:
+        return _from_matrix(matrix, np.asarray(theta, np.float64), piece, input_axis(problem, piece.name)), 0.0
     size = math.prod(piece.shape)
     key = jax.random.key(seed)
     whole = size <= DENSE_LIMIT
@@ -157,6 +170,14 @@ def petzka(
     if whole:
         return float(values.sum()), 0.0
     return float(values.mean()), float(values.std(ddof=1) / math.sqrt(probes))
+
+
+def _from_matrix(matrix: np.ndarray, theta: np.ndarray, piece: Piece, axis: int) -> float:
+    """The definition itself."""
+    places = np.arange(piece.span.start, piece.span.stop).reshape(piece.shape)
+    neurons = places.T if axis == 0 else places
+    blocks = matrix[neurons[:, None, :], neurons[None, :, :]]
+    return float(np.sum((theta[neurons] @ theta[neurons].T) * blocks.sum(-1)))
 
 
 @eqx.filter_jit

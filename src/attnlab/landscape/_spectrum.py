@@ -131,6 +131,11 @@ def exact_spectrum(problem: Problem, theta: Vector | None = None, *, group: str 
     >>> exact_spectrum(problem).values.tolist()
     [-1.0, 2.0, 3.0]
     """
+    return spectrum_of(dense_matrix(problem, theta, group=group), group)
+
+
+def dense_matrix(problem: Problem, theta: Vector | None = None, *, group: str | None = None) -> np.ndarray:
+    """``∇²L(θ)`` or a group's block of it, (size, size), symmetric, in float64."""
     point, places = at(problem, theta), places_of(problem, group)
     size = size_of(problem, places)
     if size > DENSE_LIMIT:
@@ -138,9 +143,13 @@ def exact_spectrum(problem: Problem, theta: Vector | None = None, *, group: str 
             f"{size} parameters: the dense matrix is for up to {DENSE_LIMIT}; use extremes, trace and density"
         )
     h = np.asarray(_dense(problem, point, places), np.float64)
-    h = 0.5 * (h + h.T)
-    values, vectors = np.linalg.eigh(h)
-    error = np.abs(h @ vectors - vectors * values[None, :]).max() * np.sqrt(size)
+    return 0.5 * (h + h.T)
+
+
+def spectrum_of(matrix: np.ndarray, group: str | None = None) -> Spectrum:
+    """All eigenvalues of a symmetric matrix."""
+    values, vectors = np.linalg.eigh(matrix)
+    error = np.linalg.norm(matrix @ vectors - vectors * values[None, :], axis=0).max()
     return Spectrum(values, vectors.T, float(error), group)
 
 

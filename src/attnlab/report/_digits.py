@@ -29,6 +29,7 @@ _ELSEWHERE = ("settings", "command", "summary", "cards", "title", "question", "p
 _ROWS = 4  # images that are shown at once
 _GAP, _HEAD = 0.1, 0.26  # room between pictures and above each, in pictures
 _PIXELS = 112  # a picture's side on the page
+_STRONG = 4.0  # even shares that are drawn strongly: nearly even attention stays pale
 # Ink is light on dark and heat is laid over it, in both themes: what lies under the heat stays readable.
 _GREYS = [[0, "#14181f"], [1, "#f4f6f8"]]
 _HEAT = [[0, "rgba(230,159,0,0)"], [0.2, "rgba(230,159,0,0.4)"], [1, "rgba(255,96,0,0.82)"]]
@@ -131,7 +132,7 @@ def _summary(pictures: xr.Dataset) -> dict[str, list[Any]]:
 def _group(pictures: xr.Dataset, group: range) -> list[dict[str, Any]]:
     """Some images, one in each row: the image alone, then under each student's attention."""
     names, (rows, columns) = [str(s) for s in pictures["attending"].values], _side(pictures)
-    most = max(1.5, float(pictures["attention_map"].max()) * rows * columns)
+    most = max(_STRONG, float(pictures["attention_map"].max()) * rows * columns)
     greys, heats, boxes, words = [], [], ([], []), []
     words += [(k, -0.1, f"<b>{plain(head)}</b>") for k, head in enumerate(["image", *names])]
     for row, image in enumerate(group):
@@ -158,7 +159,7 @@ def _side(pictures: xr.Dataset) -> tuple[int, int]:
 
 
 _COLORBAR = {
-    "orientation": "h", "y": 0, "yanchor": "top", "x": 0.5, "len": 0.9, "thickness": 12, "outlinewidth": 0, "ypad": 6,
+    "orientation": "h", "y": 0, "yanchor": "top", "x": 0.5, "lenmode": "pixels", "len": 280, "thickness": 12, "outlinewidth": 0, "ypad": 6,
     "title": {"text": "attention of a pixel, times an even share", "side": "top", "font": {"size": 12, "color": MUTED}},
     "tickfont": {"size": 12, "color": MUTED},
 }  # fmt: skip

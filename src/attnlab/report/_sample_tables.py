@@ -61,7 +61,7 @@ def tuning_table(
     return _plain_table(
         students, columns, cells, id=id, title=title,
         caption="Every student was offered the same values, and each fit's were chosen by its loss on validation data "
-                "that are not counted in n. Still falling: fits whose training loss fell by over 5 % in the last fifth.",
+                "that are not counted in n. Still falling: loss fell by over 5 % in the last fifth of the steps.",
     )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ WORK = "attnlab.studies._digits:fit_digits"
 STUDENTS = ("baseline", "known-mask", "wrong-mask", "patch-attention", "attention-pooling")
 ATTENTION = ("patch-attention", "attention-pooling")
 _KEYS = 2**31 - 2  # far from the keys of other studies of the same root
-_DRAWN = {"predicted": ("image",), "attention_map": ("image", "row", "column")}
+_DRAWN = {"predicted": ("example",), "attention_map": ("example", "row", "column")}
 
 
 @dataclass(frozen=True)
@@ -157,9 +157,9 @@ def fit_digits(settings: DigitsSettings, context: RunContext) -> xr.Dataset:
     found = found.assign({name: largest[name] for name in _DRAWN if name in found})
     return found.assign(
         digit_area=float(test.masks.mean()),
-        image=(("image", "row", "column"), test.images[: s.drawn]),
-        mask=(("image", "row", "column"), test.masks[: s.drawn]),
-        label=("image", test.labels[: s.drawn]),
+        image=(("example", "row", "column"), test.images[: s.drawn]),
+        mask=(("example", "row", "column"), test.masks[: s.drawn]),
+        label=("example", test.labels[: s.drawn]),
     )
 
 

@@ -28,7 +28,7 @@ from attnlab.tasks import load_digits
 WORK = "attnlab.studies._explore_digits:fit_examples"
 _TASK = "noisy digits"
 _GRID = ("example", "row", "column")
-_PICTURES = ("image", "mask", "label", "predicted", "attention_map")
+PICTURES = ("image", "mask", "label", "predicted", "attention_map")
 _ELSEWHERE = ("arm", "seed", "student", "drawn")
 _INTERVAL = 8  # seeds from which on there is an interval
 
@@ -75,10 +75,10 @@ def explore_digits(
     if results.finished == 0:
         raise AttnlabError(f"all {results.failed} runs failed: {results.failures[0].cause}")
     found = split_arms(results.dataset())
-    curves = {(student, _TASK): data.drop_vars(_PICTURES, errors="ignore") for student, data in found.items()}
+    curves = {(student, _TASK): data.drop_vars(PICTURES, errors="ignore") for student, data in found.items()}
     table = tabulate(curves, question, dim="task")
     about = _about(settings, table, question, few, time.monotonic() - begun, command)
-    data = {"digits": table, "pictures": _pictures(found, max(settings.sizes))}
+    data = {"digits": table, "pictures": pictures_of(found, max(settings.sizes))}
     return store_exploration(out, "digits", data, about, ok=results.ok)
 
 
@@ -87,18 +87,16 @@ def fit_examples(settings: DigitsSettings, context: RunContext) -> xr.Dataset:
 
     A variable ``image`` over a dimension of its own name is a coordinate, which runs cannot be combined by.
     """
-    found = fit_digits(settings, context)
-    images = found["image"].values
-    return found.drop_vars("image").rename_dims(image="example").assign(image=(_GRID, images))
+    return fit_digits(settings, context)
 
 
 def _few(sizes: Sequence[int]) -> tuple[int, ...]:
     """The middle and the largest size.
 
-    >>> _few((39, 78, 312, 625, 1250)), _few((100,))
-    ((312, 1250), (100,))
+    >>> _few((39, 78, 312, 625, 1250)), _few((20, 40)), _few((100,))
+    ((312, 1250), (20, 40), (100,))
     """
-    return tuple(dict.fromkeys((sizes[len(sizes) // 2], sizes[-1]))) if sizes else ()
+    return tuple(dict.fromkeys((sizes[(len(sizes) - 1) // 2], sizes[-1]))) if sizes else ()
 
 
 def _named(settings: DigitsSettings) -> DigitsSettings:
@@ -131,7 +129,7 @@ def _checked(
     return hashlib.sha256(digits.images.tobytes() + digits.labels.tobytes()).hexdigest()
 
 
-def _pictures(found: Mapping[str, xr.Dataset], size: int) -> xr.Dataset:
+def pictures_of(found: Mapping[str, xr.Dataset], size: int) -> xr.Dataset:
     """Test images of the first seed that every student has, what each student read, and where it looked."""
     shared = set.intersection(*(set(data.seed.values.tolist()) for data in found.values()))
     if not shared:

@@ -15,9 +15,11 @@ Arms = dict[str, dict[str, Any]]
 
 FEATURES: dict[Scale, tuple[int, ...]] = {"quick": (16, 128), "paper": (16, 32, 64, 128)}
 # Needed samples of these students grow with p, or hardly change with it: sizes in units of p, and absolute ones.
-_GROWING, _FLAT = (2, 4, 6, 8, 11, 16, 32), (8, 12, 16, 24, 32, 48, 96)
+_GROWING: dict[Scale, tuple[int, ...]] = {"quick": (4, 8, 11, 16, 32), "paper": (2, 4, 6, 8, 11, 16, 32)}
+_FLAT: dict[Scale, tuple[int, ...]] = {"quick": (8, 16, 24, 32, 64), "paper": (8, 12, 16, 24, 32, 48, 96)}
 _RELEVANT = (2, 4, 8)
-_MORE = 2  # times the seeds, for the known masks whose needed samples are to be shown flat: these fits are cheap
+# Times the seeds, for known masks and gates: showing that needed samples are flat takes more than showing growth.
+_MASK_SEEDS, _GATE_SEEDS = {"quick": 4, "paper": 2}, {"quick": 2, "paper": 2}
 _FAMILY_SEEDS: dict[Scale, int] = {"quick": 4, "paper": 16}  # a rank agreement's interval is over settings
 _WORDS = {"batch_size": 32, "weight_decays": (0.1,)}  # the protocol for teachers on words
 _WORD_SIZES: dict[Scale, tuple[int, ...]] = {
@@ -29,10 +31,17 @@ _DEPTHS = (1, 2, 3)
 _DEPTH_SEEDS = 12  # of learned stacks: with fewer, no share of seeds is known to lie below a quarter
 
 
-def _mask_arm(teacher: str, student: str, p: int, relevant: int = 4, *, growing: bool) -> dict[str, Any]:
-    sizes = tuple(m * p for m in _GROWING) if growing else tuple(n * relevant // 4 for n in _FLAT)
-    drawn = max(_GROWING) * p
-    return {"teacher": teacher, "student": student, "features": p, "relevant": relevant, "sizes": sizes, "drawn": drawn}
+def _mask_arm(scale: Scale, teacher: str, student: str, p: int, relevant: int = 4, *, growing: bool) -> dict[str, Any]:
+    sizes = [m * p for m in _GROWING[scale]] if growing else [n * relevant // 4 for n in _FLAT[scale]]
+    drawn = max(_GROWING[scale]) * p
+    return {
+        "teacher": teacher,
+        "student": student,
+        "features": p,
+        "relevant": relevant,
+        "sizes": tuple(sizes),
+        "drawn": drawn,
+    }
 
 
 def _label(*parts: Any) -> str:
@@ -50,14 +59,14 @@ def _static(scale: Scale, seeds: int):
 
     def add(student: str, relevant: int, p: int, *, growing: bool, number: int) -> None:
         label = _label(student, relevant, p)
-        arms[label] = _mask_arm("static-mask", student, p, relevant, growing=growing)
+        arms[label] = _mask_arm(scale, "static-mask", student, p, relevant, growing=growing)
         counts[label] = number
 
     # Runs that share a program (one p) lie apart, so that two processes do not compile the same one at once.
     family = [(s, p) for s in _RELEVANT for p in FEATURES["paper"] if s != 4 or p not in FEATURES[scale]]
     for student, growing in (("baseline", True), ("known-attention", False)):
         for p in FEATURES[scale]:
-            add(student, 4, p, growing=growing, number=seeds if growing else _MORE * seeds)
+            add(student, 4, p, growing=growing, number=seeds if growing else _MASK_SEEDS[scale] * seeds)
         for s, p in family:
             add(student, s, p, growing=growing, number=min(seeds, _FAMILY_SEEDS[scale]))
     for student in ("vacuous-mask", "wrong-mask"):
@@ -114,8 +123,8 @@ def _gate(scale: Scale, seeds: int):
     counts: dict[str, int] = {}
     for student, growing in (("baseline", True), ("known-attention", False)):
         for p in FEATURES[scale]:
-            arms[_label(student, p)] = _mask_arm("gate", student, p, growing=growing)
-            counts[_label(student, p)] = seeds if growing else _MORE * seeds
+            arms[_label(student, p)] = _mask_arm(scale, "gate", student, p, growing=growing)
+            counts[_label(student, p)] = seeds if growing else _GATE_SEEDS[scale] * seeds
     return arm_plan(WORK, "gate", arms, counts)
 
 
@@ -129,7 +138,7 @@ def _moving(scale: Scale, seeds: int):
     arms: Arms = {}
     for student in ("known-attention", "baseline")[: 2 if scale == "paper" else 1]:
         for p in FEATURES[scale]:
-            arms[_label(student, p)] = _mask_arm("moving-block", student, p, growing=True)
+            arms[_label(student, p)] = _mask_arm(scale, "moving-block", student, p, growing=True)
     return arm_plan(WORK, "moving block", arms, seeds)
 
 

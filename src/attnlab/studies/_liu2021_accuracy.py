@@ -79,11 +79,11 @@ def _digits(scale: Scale, seeds: int):
 
 
 def _measure_digits(arms: Data) -> Data:
-    drawn = ["image", "mask", "label", "predicted", "attention_map"]
-    curves = {(name, "digits"): arm.drop_vars(drawn, errors="ignore") for name, arm in arms.items()}
+    from attnlab.studies._explore_digits import PICTURES, pictures_of
+
+    curves = {(name, "digits"): arm.drop_vars(PICTURES, errors="ignore") for name, arm in arms.items()}
     question = Question(0.3, "accuracy", falling=False, statistic="mean")
-    pictures = arms["patch-attention"].isel(seed=0, size=-1)
-    return {"digits": tabulate(curves, question, dim="task"), "digits pictures": pictures[drawn]}
+    return {"digits": tabulate(curves, question, dim="task"), "digits pictures": pictures_of(arms, _IMAGES)}
 
 
 DIGITS = Study("digits", _digits, _measure_digits)
