@@ -14,7 +14,16 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 from bench_engine import text_corpus  # noqa: E402
 
-from attnlab.landscape import Problem, density, extremes, filter_directions, squared_error, surface, trace, word_problem  # noqa: E402  # noqa: E402, I001
+from attnlab.landscape import (  # noqa: E402
+    Problem,
+    density,
+    extremes,
+    filter_directions,
+    squared_error,
+    surface,
+    trace,
+    word_problem,
+)
 from attnlab.models import BaselineConfig, WordAttentionConfig  # noqa: E402
 
 _PROBES, _DEPTH, _POINTS = 8, 64, 51

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -93,6 +94,14 @@ def test_a_folder_of_another_command_is_refused(run):
     code, _, err = run("digits", *TINY)
     assert code == 2
     assert "attnlab samples" in err
+
+
+def test_the_examples_of_the_docs_run(run):
+    text = (Path(__file__).resolve().parents[2] / "docs" / "digits.md").read_text("utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "docs/digits.md", "exec"), {"__name__": "example"})
 
 
 def test_the_help_has_examples(run):

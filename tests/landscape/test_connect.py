@@ -75,7 +75,7 @@ def test_relabelled_copies_have_a_barrier_until_they_are_matched():
     other = shuffled(model, jnp.array([3, 4, 5, 0, 1, 2]))
     apart = straight_path(problem, problem.start, problem.flatten(other))
     assert apart.barrier > 1e-3
-    assert straight_path(problem, problem.start, problem.flatten(align(model, other))).barrier == 0
+    assert straight_path(problem, problem.start, problem.flatten(align(model, other))).barrier < 1e-20
     around = curved_path(problem, problem.start, problem.flatten(other), steps=200)
     assert around.kind == "curved"
     assert around.barrier < 0.6 * apart.barrier

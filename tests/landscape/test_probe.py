@@ -74,14 +74,11 @@ def test_descent_settles_at_the_edge_of_stability():
     assert float(run.data.loss[0, 2]) < 1e-8
 
 
-@pytest.mark.parametrize("coordinates", ["auto", "explicit"])
-def test_words_have_the_curvature_of_their_own_parameters(coordinates):
-    """Also where training keeps one number per word."""
+def test_words_have_the_curvature_of_their_own_parameters():
+    """Training keeps one number per word here; the curvature is that of all."""
     corpus = TopicTask(topics=2, topic_words=1, dictionary=12, noise_words=3).sample(30, key=jax.random.key(0))
     config = WordAttentionConfig.for_corpus(corpus, embedding_dim=3, key_dim=2, embedding_std=0.5, query_norm=1.5)
-    run = train(
-        config, corpus, steps=10, when=Every(10), record=(Curvature(depth=24), Parameters()), coordinates=coordinates
-    )
+    run = train(config, corpus, steps=10, when=Every(10), record=(Curvature(depth=24), Parameters()))
     problem = word_problem(run.model(0), corpus)
     np.testing.assert_allclose(run.data.theta[0, -1], problem.start, rtol=1e-9, atol=1e-12)
     true = exact_spectrum(problem).largest

@@ -70,7 +70,7 @@ def test_as_many_tangents_as_the_formula_says_and_the_loss_is_flat_along_them(na
     found = tangents(problem, problem.start)
     assert found.shape[0] == np.linalg.matrix_rank(found) == (with_l2 if l2 else without)
     # An exact symmetry: the slope vanishes along the orbit everywhere, not only at stationary points.
-    np.testing.assert_allclose(found @ np.asarray(jax.jit(problem.gradient)(problem.start)), 0, atol=1e-13)
+    np.testing.assert_allclose(found @ np.asarray(eqx.filter_jit(problem.gradient)(problem.start)), 0, atol=1e-13)
 
 
 def _turned(model, seed=0):

@@ -17,7 +17,7 @@ SIZES = np.array([40, 80, 160])
 SIDE, COUNT = 6, 5
 ABOUT: dict[str, Any] = {
     "cards": [{"label": "known-mask against baseline", "text": EVIL, "verdict": "saves", "link": "ratio"}],
-    "protocol": {"images": f"How they are made {EVIL}.", "sizes": "Attention has fewer sizes.", "depends": "On clutter."},
+    "protocol": {"images": f"Made so {EVIL}.", "sizes": "Attention has fewer sizes.", "depends": "On clutter."},
     "summary": ["A sentence."], "command": "attnlab digits", "attnlab": "0.1.0",
     "settings": {"step_sizes": [0.01], "weight_decays": [0.1]},
 }  # fmt: skip

@@ -42,7 +42,8 @@ class Criterion:
     - ``"share"``: the share of seeds for which the entries, as truth values, are all true, with a Wilson interval;
     - ``"interval"``: a quantity whose interval the study has found (needed samples, a ratio, an exponent): ``measure``
       gives estimate, low and high end along the dimension ``end``, ends that are open being infinite; ``attrs`` may
-      say how many ``seeds`` it comes from and, as ``kind``, that the estimate is only a bound.
+      say how many ``seeds`` it comes from and, as ``kind``, that the estimate is only a bound, or a mere ``"number"``
+      without an interval.
     - ``relation`` ``"in"`` asks for a value between the two thresholds. Without a ``statistic`` the worst value counts.
     """
 
@@ -90,6 +91,8 @@ class Criterion:
             return CriterionResult(self, None, None, "inconclusive", (), "nothing could be measured")
         value = estimate if np.isfinite(estimate) else None
         verdict = self._verdict(low, high)
+        if kind == "number":
+            return CriterionResult(self, value, None, verdict, (), "", seeds)
         reason = "" if kind in ("exact", "crossed", "") else f"the value is {kind}"
         reason = "" if verdict == "holds" else reason
         return CriterionResult(self, value, (low, high), verdict, (), reason, seeds, kind)

@@ -222,7 +222,7 @@ def _only(variable: str, predictor: str):
 
     def measure(data: Data) -> xr.DataArray:
         value = float(data["mask family"][variable].sel(predictor=predictor))
-        return xr.DataArray([value] * 3, dims="end")
+        return xr.DataArray([value] * 3, dims="end", attrs={"kind": "number"})
 
     return measure
 

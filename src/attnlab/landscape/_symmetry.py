@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -36,15 +37,8 @@ def tangents(problem: Problem, theta: Float[Array, "parameters"]) -> Float[np.nd
     (4, 47)
     (13, 47)
     """
-    model = problem.model(at(problem, theta))
-    rows = []
-    for space in hidden_spaces(model):
-        for generator in _generators(space.size, rotations=problem.l2 > 0):
-            moved = _tangent(space, model, jnp.asarray(generator, theta.dtype))
-            inside, outside = eqx.partition(moved, problem.trained)
-            if not any(np.any(np.asarray(leaf)) for leaf in jax.tree.leaves(outside)):
-                rows.append(np.asarray(ravel_pytree(inside)[0]))
-    return np.stack(rows) if rows else np.zeros((0, problem.parameters))
+    inside, outside = _orbit(problem, at(problem, theta))
+    return np.asarray(inside)[np.asarray(outside) == 0]
 
 
 def zero_modes(
@@ -93,14 +87,29 @@ def _curved(problem: Problem, theta: Array, directions: Array) -> tuple[Float[Ar
     return bent, jnp.linalg.norm(product(v))
 
 
-def _generators(size: int, rotations: bool) -> list[np.ndarray]:
-    found = []
-    for i in range(size):
-        for j in range(i if rotations else size):
-            a = np.zeros((size, size))
-            a[i, j] = 1.0
-            found.append(a - a.T if rotations else a)
-    return found
+@eqx.filter_jit
+def _orbit(problem: Problem, theta: Array) -> tuple[Float[Array, "tangents parameters"], Float[Array, "tangents"]]:
+    """All tangents, and how much each of them would move what is not trained."""
+    model = problem.model(theta)
+    rows, outside = [jnp.zeros((0, problem.parameters), theta.dtype)], [jnp.zeros(0, theta.dtype)]
+    for space in hidden_spaces(model):
+        generators = _generators(space.size, rotations=problem.l2 > 0)
+        if len(generators):
+            moved = jax.vmap(partial(_tangent, space, model))(jnp.asarray(generators, theta.dtype))
+            inside, rest = eqx.partition(moved, problem.trained)
+            rows.append(jax.vmap(lambda tree: ravel_pytree(tree)[0])(inside))
+            still = [jnp.sum(jnp.abs(leaf.reshape(len(generators), -1)), axis=1) for leaf in jax.tree.leaves(rest)]
+            outside.append(sum(still, jnp.zeros(len(generators), theta.dtype)))
+    return jnp.concatenate(rows), jnp.concatenate(outside)
+
+
+def _generators(size: int, rotations: bool) -> Float[np.ndarray, "generators size size"]:
+    """A basis of the antisymmetric matrices, or of all."""
+    units = np.eye(size * size).reshape(size, size, size, size)
+    if not rotations:
+        return units.reshape(-1, size, size)
+    below = units[np.tril_indices(size, -1)]
+    return below - below.transpose(0, 2, 1)
 
 
 def _tangent(space: Space, model: Any, generator: Array) -> Any:

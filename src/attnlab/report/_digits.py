@@ -75,7 +75,7 @@ def _looking(table: xr.Dataset, pictures: xr.Dataset, protocol: Mapping[str, Any
     body = [str(protocol["images"])] if protocol.get("images") else []
     figures = [_read_table(pictures)]
     if "attention_map" in pictures:
-        figures = [attention_pictures(pictures, id="pictures"), *_dots(table), *figures]
+        figures = [attention_pictures(pictures, id="pictures"), *looking_dots(table), *figures]
     else:
         body.append("No student of this run attends, so that there is no attention to draw.")
     statement = "One real digit stands among fragments of others and noise; nobody tells a student that attends where."
@@ -159,7 +159,8 @@ def _side(pictures: xr.Dataset) -> tuple[int, int]:
 
 
 _COLORBAR = {
-    "orientation": "h", "y": 0, "yanchor": "top", "x": 0.5, "lenmode": "pixels", "len": 280, "thickness": 12, "outlinewidth": 0, "ypad": 6,
+    "orientation": "h", "y": 0, "yanchor": "top", "x": 0.5, "lenmode": "pixels", "len": 280, "thickness": 12,
+    "outlinewidth": 0, "ypad": 6,
     "title": {"text": "attention of a pixel, times an even share", "side": "top", "font": {"size": 12, "color": MUTED}},
     "tickfont": {"size": 12, "color": MUTED},
 }  # fmt: skip
@@ -215,7 +216,7 @@ def _layout(columns: int, rows: int) -> dict[str, Any]:
     return style
 
 
-def _dots(table: xr.Dataset) -> list[Figure]:
+def looking_dots(table: xr.Dataset) -> list[Figure]:
     """Attention on the digit, seed by seed, against what even attention would have."""
     rows = []
     for student in (str(s) for s in table["student"].values):

@@ -53,10 +53,14 @@ def _gated(data: Data) -> list[Figure]:
 def _moving(data: Data) -> list[Figure]:
     table = data["moving block"]
     return [
-        needed_figure(table, id="block_needed", title="Needed samples: the block moves, or stays"),
-        learning_curves(table, id="block_curves", title="Learning curves on a moving block and on a static mask"),
+        needed_figure(table, id="block_needed", title="Needed samples where the block moves"),
+        needed_figure(
+            data["static mask"], id="block_static", title="The control: needed samples where the block stays",
+            students=["known-attention"],
+        ),
+        learning_curves(table, id="block_curves", title="Learning curves on a moving block"),
         *_tuning(table, "block"),
-    ]
+    ]  # fmt: skip
 
 
 def _self_attention(data: Data) -> list[Figure]:

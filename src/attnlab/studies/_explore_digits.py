@@ -16,16 +16,15 @@ import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
-from attnlab.runs import Event, RunContext, provenance, run_plan
+from attnlab.runs import Event, provenance, run_plan
 from attnlab.stats import bootstrap_interval
 from attnlab.studies._curves import Question, tabulate
-from attnlab.studies._digits import ATTENTION, STUDENTS, DigitsSettings, fit_digits
+from attnlab.studies._digits import ATTENTION, STUDENTS, WORK, DigitsSettings
 from attnlab.studies._exploration import Exploration, card, checked_folder, store_exploration
 from attnlab.studies._explore_samples import _fit_card, _ratio_card
 from attnlab.studies._study import arm_plan, split_arms
 from attnlab.tasks import load_digits
 
-WORK = "attnlab.studies._explore_digits:fit_examples"
 _TASK = "noisy digits"
 _GRID = ("example", "row", "column")
 PICTURES = ("image", "mask", "label", "predicted", "attention_map")
@@ -82,14 +81,6 @@ def explore_digits(
     return store_exploration(out, "digits", data, about, ok=results.ok)
 
 
-def fit_examples(settings: DigitsSettings, context: RunContext) -> xr.Dataset:
-    """What ``fit_digits`` finds, with the drawn images along ``example``.
-
-    A variable ``image`` over a dimension of its own name is a coordinate, which runs cannot be combined by.
-    """
-    return fit_digits(settings, context)
-
-
 def _few(sizes: Sequence[int]) -> tuple[int, ...]:
     """The middle and the largest size.
 
@@ -115,6 +106,8 @@ def _checked(
         raise AttnlabError(f"level={question.level}: expected an accuracy between 0 and 1, such as 0.3")
     if not students or len(set(students)) < len(students):
         raise AttnlabError(f"students={list(students)}: expected at least one, each once")
+    for student in students:
+        replace(settings, student=student)  # refuses a name that is none
     if question.against not in students:
         raise AttnlabError(f"against={question.against!r} is none of the students {', '.join(students)}")
     for what, sizes in (("sizes", settings.sizes), ("attention_sizes", few)):

@@ -170,7 +170,7 @@ def measure_samples(
     ...     return eqx.nn.Linear(shape[0], "scalar", key=key)
     >>> found = measure_samples(
     ...     lambda key: make_teacher("static-mask", key=key, features=8, relevant=2),
-    ...     {"baseline": "baseline", "linear": linear}, level=0.5, sizes=[16, 64, 256], seeds=2, recipe=Recipe(300),
+    ...     {"baseline": "baseline", "linear": linear}, level=0.1, sizes=[16, 64, 256], seeds=2, recipe=Recipe(300),
     ... )
     >>> found.needed_kind.sel(student="linear").item(), sorted(found.error.dims)
     ('not reached', ['seed', 'size', 'student'])

@@ -193,6 +193,7 @@ def _fit_one(
     rule = recipe.rule(step_size.astype(kind), decay.astype(kind))
 
     flat, unravel = _one_vector(start)
+    own = data if entire else jax.tree.map(functools.partial(_first, size), data)
 
     def whole(moving: PyTree) -> Any:
         return eqx.combine(unravel(moving), still, rest)
@@ -201,7 +202,7 @@ def _fit_one(
         """On the fit's own samples; unless they are all, their number is not known when this is compiled."""
         if entire:
             return loss(whole(moving), data)
-        each = jax.vmap(lambda sample: loss(whole(moving), jax.tree.map(lambda leaf: leaf[None], sample)))(data)
+        each = jax.vmap(lambda sample: loss(whole(moving), jax.tree.map(lambda leaf: leaf[None], sample)))(own)
         return jnp.sum(jnp.where(jnp.arange(each.shape[0]) < size, each, 0)) / size.astype(each.dtype)
 
     def batch_loss(moving: PyTree, number: Int[Array, ""]) -> Array:
@@ -233,6 +234,11 @@ def _one_vector(start: PyTree) -> tuple[PyTree, Callable[[PyTree], PyTree]]:
     if len({leaf.dtype for leaf in jax.tree.leaves(start)}) > 1:
         return start, lambda moving: moving
     return ravel_pytree(start)
+
+
+def _first(size: Int[Array, ""], leaf: Array) -> Array:
+    """The first ``size`` samples, and the first one instead of the others: not even a NaN of theirs is seen."""
+    return leaf.at[jnp.where(jnp.arange(leaf.shape[0]) < size, jnp.arange(leaf.shape[0]), 0)].get()
 
 
 def _taken(data: PyTree, places: Int[Array, "batch"]) -> PyTree:
