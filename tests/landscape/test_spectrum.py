@@ -32,7 +32,9 @@ def dense(problem):
     for i in range(len(theta)):
         e = np.zeros_like(theta)
         e[i] = step
-        rows.append((np.asarray(gradient(theta + e)) - np.asarray(gradient(theta - e))) / (2 * step))
+        rows.append(
+            (np.asarray(gradient(jnp.asarray(theta + e))) - np.asarray(gradient(jnp.asarray(theta - e)))) / (2 * step)
+        )
     return 0.5 * (np.array(rows) + np.array(rows).T)
 
 

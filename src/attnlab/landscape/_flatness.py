@@ -106,7 +106,7 @@ def flatness(
             f"epsilon={epsilon}, rho={rho}, adaptive_rho={adaptive_rho}, starts={starts}, steps={steps}: expected "
             "positive numbers"
         )
-    asked = problem if penalised else dataclasses.replace(problem, l2=0.0)
+    asked = problem if penalised else dataclasses.replace(problem, l2=jnp.zeros_like(problem.l2))
     point = at(asked, theta)
     matrix = dense_matrix(asked, point) if asked.parameters <= DENSE_LIMIT else None
     largest, top, total, total_error = _curvatures(asked, point, matrix, seed)

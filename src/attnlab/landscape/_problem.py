@@ -40,7 +40,7 @@ class Problem(eqx.Module):
     rest: PyTree
     loss: Loss = eqx.field(static=True)
     unravel: Callable[[Array], PyTree] = eqx.field(static=True)
-    l2: float = eqx.field(static=True)
+    l2: Float[Array, ""]
     names: tuple[str, ...] = eqx.field(static=True)
 
     @classmethod
@@ -59,7 +59,7 @@ class Problem(eqx.Module):
         if len(kinds) > 1:
             raise AttnlabError(f"trained parameters have the types {sorted(map(str, kinds))}: expected one type")
         start, unravel = ravel_pytree(moving)
-        return cls(start, data, eqx.combine(still, rest), loss, unravel, float(l2), _names(moving))
+        return cls(start, data, eqx.combine(still, rest), loss, unravel, jnp.asarray(l2, start.dtype), _names(moving))
 
     @property
     def parameters(self) -> int:

@@ -194,10 +194,10 @@ def _labelled(problem: Problem, found: xr.Dataset, begun: Array, tolerance: floa
     """With the status, the names of the parameters and how it was asked."""
     still = found["gradient"].values <= tolerance
     away = found["norm"].values > ESCAPED * np.maximum(np.linalg.norm(np.asarray(begun), axis=1), 1.0)
-    status = np.where(still, "stationary", np.where(away & (problem.l2 == 0), "weights escape", "not converged"))
+    status = np.where(still, "stationary", np.where(away & (float(problem.l2) == 0), "weights escape", "not converged"))
     found = found.assign(status=("start", status)).assign_coords(
         start=np.arange(len(begun)), name=("parameter", np.array(problem.names))
     )
     return found.assign(method=found["method"].astype(str)).assign_attrs(
-        l2=problem.l2, tolerance=tolerance, method=method
+        l2=float(problem.l2), tolerance=tolerance, method=method
     )

@@ -93,7 +93,7 @@ def _orbit(problem: Problem, theta: Array) -> tuple[Float[Array, "tangents param
     model = problem.model(theta)
     rows, outside = [jnp.zeros((0, problem.parameters), theta.dtype)], [jnp.zeros(0, theta.dtype)]
     for space in hidden_spaces(model):
-        generators = _generators(space.size, rotations=problem.l2 > 0)
+        generators = _generators(space.size, rotations=bool(problem.l2 > 0))
         if len(generators):
             moved = jax.vmap(partial(_tangent, space, model))(jnp.asarray(generators, theta.dtype))
             inside, rest = eqx.partition(moved, problem.trained)

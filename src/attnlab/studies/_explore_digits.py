@@ -234,9 +234,12 @@ def _sizes_told(settings: DigitsSettings, few: Sequence[int], attending: Sequenc
 
 
 def _depends(settings: DigitsSettings) -> str:
+    s = settings
+    fits = f" Patches of {s.patch} pixels every {s.stride} lie on that lattice, which helps attention."
     return (
         "The ratio is a property of these images, not of attention alone: it changes with the clutter and with the "
-        f"lattice of places ({settings.spacing} pixels here), and a known mask gives away where the digit is."
+        f"lattice of places ({s.spacing} pixels here), and a known mask gives away where the digit is."
+        f"{fits if s.spacing % s.stride == 0 else ''}"
     )
 
 
