@@ -37,7 +37,7 @@ def test_from_the_command_to_the_page_and_again(run):
     assert code == 0, err
     assert "images for 30%" in out
     assert "patch-attention against baseline: inconclusive" in out
-    assert "even attention would have 25 %" in out
+    assert "even attention would have 25\u00a0%" in out
     page = Path("digits/report.html").read_text("utf-8")
     assert "--students baseline patch-attention" in page
     assert "lattice of 8 pixels" in page

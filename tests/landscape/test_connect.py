@@ -47,6 +47,7 @@ def test_two_layer_heads_of_words_are_matched_with_their_biases():
     assert isinstance(head, TwoLayerHead)
     other = TwoLayerHead(head.weight1[:, order], head.bias1[order], head.weight2[order], head.bias2)
     back = align(model, eqx.tree_at(lambda m: m.head, model, other))
+    assert isinstance(back.head, TwoLayerHead)
     np.testing.assert_array_equal(back.head.bias1, head.bias1)
     np.testing.assert_array_equal(back.head.weight2, head.weight2)
 

@@ -18,7 +18,7 @@ from attnlab.landscape import (
     surface,
     word_problem,
 )
-from attnlab.models import SelfAttentionConfig, WordAttentionConfig
+from attnlab.models import LinearHead, SelfAttentionConfig, WordAttentionConfig
 from attnlab.tasks import TopicTask
 from attnlab.training import Every, train_model
 
@@ -82,6 +82,7 @@ def test_words_are_filters():
     problem = word_problem(model, corpus)
     drawn = problem.model(filter_directions(problem)[0])
     np.testing.assert_allclose(np.linalg.norm(drawn.embeddings, axis=1), np.linalg.norm(model.embeddings, axis=1))
+    assert isinstance(model.head, LinearHead)
     np.testing.assert_allclose(np.linalg.norm(drawn.head.weight, axis=0), np.linalg.norm(model.head.weight, axis=0))
 
 

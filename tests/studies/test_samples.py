@@ -11,7 +11,14 @@ import pytest
 import xarray as xr
 
 from attnlab import AttnlabError
-from attnlab.models import BaselineConfig, KnownAttentionConfig, KnownWeightsConfig, make_teacher, trained_parts
+from attnlab.models import (
+    Baseline,
+    BaselineConfig,
+    KnownAttentionConfig,
+    KnownWeightsConfig,
+    make_teacher,
+    trained_parts,
+)
 from attnlab.runs import RunContext
 from attnlab.studies import (
     Question,
@@ -54,6 +61,7 @@ def test_known_weights_that_come_with_the_data_are_the_teachers():
     x, _ = teacher.sample(5, key=jax.random.key(1))
     given = student.given(teacher, x)
     model = student.start(jax.random.key(2))
+    assert isinstance(student.start, Start)
     asked = KnownWeightsConfig(student.start.config.base).init(jax.random.key(2), teacher=teacher.model)
     for k in range(5):
         sample = jax.tree.map(lambda leaf, k=k: leaf[k], given)
@@ -172,7 +180,7 @@ class Gated(eqx.Module):
     """Attention that cannot help where every feature counts: a learned weight per feature before the head."""
 
     logits: jax.Array
-    head: eqx.Module
+    head: Baseline
 
     def __call__(self, x):
         return self.head(x * jax.nn.softmax(self.logits) * x.shape[0])

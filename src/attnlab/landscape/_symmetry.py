@@ -37,7 +37,7 @@ def tangents(problem: Problem, theta: Float[Array, "parameters"]) -> Float[np.nd
     (4, 47)
     (13, 47)
     """
-    inside, outside = _orbit(problem, at(problem, theta))
+    inside, outside = _orbit(problem, at(problem, theta), rotations=bool(problem.l2 > 0))
     return np.asarray(inside)[np.asarray(outside) == 0]
 
 
@@ -88,12 +88,14 @@ def _curved(problem: Problem, theta: Array, directions: Array) -> tuple[Float[Ar
 
 
 @eqx.filter_jit
-def _orbit(problem: Problem, theta: Array) -> tuple[Float[Array, "tangents parameters"], Float[Array, "tangents"]]:
+def _orbit(
+    problem: Problem, theta: Array, *, rotations: bool
+) -> tuple[Float[Array, "tangents parameters"], Float[Array, "tangents"]]:
     """All tangents, and how much each of them would move what is not trained."""
     model = problem.model(theta)
     rows, outside = [jnp.zeros((0, problem.parameters), theta.dtype)], [jnp.zeros(0, theta.dtype)]
     for space in hidden_spaces(model):
-        generators = _generators(space.size, rotations=bool(problem.l2 > 0))
+        generators = _generators(space.size, rotations)
         if len(generators):
             moved = jax.vmap(partial(_tangent, space, model))(jnp.asarray(generators, theta.dtype))
             inside, rest = eqx.partition(moved, problem.trained)

@@ -194,6 +194,7 @@ def _box_trace(boxes: tuple[list[Any], list[Any]]) -> dict[str, Any]:
 def _word_trace(words: list[tuple[int, float, str]]) -> dict[str, Any]:
     data = {"x": short([k * (1 + _GAP) + 0.5 for k, _, _ in words]), "y": short([y for _, y, _ in words])}
     style = {"mode": "text", "textfont": {"size": 12, "color": INK}, "showlegend": False, "hoverinfo": "skip"}
+    style |= {"cliponaxis": False}  # a name may be longer than its picture is wide
     return {"type": "scatter", "text": [text for _, _, text in words]} | data | style
 
 
@@ -210,7 +211,7 @@ def _layout(columns: int, rows: int) -> dict[str, Any]:
     width, tall = columns * (1 + _GAP) - _GAP, rows * (1 + _HEAD) + 0.06
     hidden = {"visible": False, "fixedrange": True, "constrain": "domain"}
     style = layout(round(_PIXELS * (tall + _HEAD)) + 120, top=36)
-    style["xaxis"] = hidden | {"range": [0, width]}
+    style["xaxis"] = hidden | {"range": [-_GAP, width + _GAP]}
     style["yaxis"] = hidden | {"range": [tall, -_HEAD], "scaleanchor": "x", "constraintoward": "top"}
     style["margin"] |= {"l": 6, "r": 6, "b": 76}
     return style

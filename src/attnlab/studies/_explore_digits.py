@@ -29,6 +29,7 @@ _TASK = "noisy digits"
 _GRID = ("example", "row", "column")
 PICTURES = ("image", "mask", "label", "predicted", "attention_map")
 _ELSEWHERE = ("arm", "seed", "student", "drawn")
+_PERCENT = "\u00a0%"  # stays with its number at the end of a line
 _INTERVAL = 8  # seeds from which on there is an interval
 
 
@@ -180,9 +181,9 @@ def _about(
 
 def _accuracy_card(table: xr.Dataset) -> dict[str, Any]:
     last = table.accuracy.isel(task=0, size=-1).mean("seed")
-    said = [f"{student} {_percent(float(last.sel(student=student)))}" for student in table.student.values]
-    size = int(table["size"].values[-1])
-    return card(f"accuracy with {size} images", f"Mean over seeds: {', '.join(said)}.") | {"link": "curves"}
+    said = [f"{student} {100 * float(last.sel(student=student)):.0f}{_PERCENT}" for student in table.student.values]
+    label = f"accuracy with {int(table['size'].values[-1])} images"
+    return card(label, f"{', '.join(said)}.", measure="mean over seeds, all test images") | {"link": "curves"}
 
 
 def _attention_card(table: xr.Dataset, student: str) -> dict[str, Any]:
@@ -244,4 +245,4 @@ def _depends(settings: DigitsSettings) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
+    return f"{100 * share:.3g}{_PERCENT}"
