@@ -44,14 +44,15 @@ def test_from_the_command_to_the_page_and_again(run):
     Path("digits/report.html").unlink()
     assert run("report", "digits")[0] == 0
     assert Path("digits/report.html").read_text("utf-8") == page
-    stored = sorted((path, path.stat().st_mtime_ns) for path in Path("digits/runs").rglob("*.nc"))
+    stored = sorted((path, path.stat().st_mtime_ns) for path in Path("digits/runs").rglob("*.zip"))
+    assert stored
     code, out, _ = run("digits", *TINY, "--quiet", "--json")
     shown = json.loads(out)
     assert [row["student"] for row in shown["digits"]] == ["baseline", "patch-attention"]
     assert shown["digits"][0]["attention_on_digit"] is None
     assert 0 < shown["digits"][1]["attention_on_digit"] < 1
     assert shown["about"]["settings"]["attention_sizes"] == [20, 40]
-    assert sorted((path, path.stat().st_mtime_ns) for path in Path("digits/runs").rglob("*.nc")) == stored
+    assert sorted((path, path.stat().st_mtime_ns) for path in Path("digits/runs").rglob("*.zip")) == stored
 
 
 @pytest.mark.parametrize(

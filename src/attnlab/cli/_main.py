@@ -13,6 +13,7 @@ from attnlab.cli._check import check
 from attnlab.cli._claims import claims
 from attnlab.cli._digits import digits
 from attnlab.cli._dynamics import dynamics
+from attnlab.cli._landscape import landscape
 from attnlab.cli._many import ManyCommand
 from attnlab.cli._report import report
 from attnlab.cli._reproduce import reproduce
@@ -50,6 +51,7 @@ app.command()(reproduce)
 app.command()(dynamics)
 app.command(cls=ManyCommand)(samples)
 app.command(cls=ManyCommand)(digits)
+app.command()(landscape)
 app.command()(report)
 app.command()(runs)
 app.command()(claims)

@@ -34,8 +34,8 @@ def tangents(problem: Problem, theta: Float[Array, "parameters"]) -> Float[np.nd
     >>> for l2 in (0.1, 0.0):
     ...     problem = Problem.of(model, squared_error, data, l2=l2)
     ...     print(tangents(problem, problem.start).shape)
-    (4, 47)
-    (13, 47)
+    (4, 88)
+    (13, 88)
     """
     inside, outside = _orbit(problem, at(problem, theta), rotations=bool(problem.l2 > 0))
     return np.asarray(inside)[np.asarray(outside) == 0]

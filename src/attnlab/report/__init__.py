@@ -17,6 +17,7 @@ from attnlab.report._dots import DotRow, dots_figure
 from attnlab.report._dynamics import dynamics_page, write_dynamics
 from attnlab.report._heat import heat_table
 from attnlab.report._histogram import histogram_figure
+from attnlab.report._landscape_page import landscape_page, write_landscape
 from attnlab.report._needed import needed_figure, ratio_figure
 from attnlab.report._overlay import overlay_figure
 from attnlab.report._page import Card, Control, Criterion, Figure, Grid, Page, Section
@@ -71,6 +72,9 @@ __all__ = [
     # the page of noisy digits
     "digits_page",
     "write_digits",
+    # the page of a landscape
+    "landscape_page",
+    "write_landscape",
     # text
     "measured",
     "number",

@@ -10,6 +10,7 @@ from attnlab.report._dots import DotRow, dots_figure
 from attnlab.report._laws import LAWS
 from attnlab.report._liu2021 import SAMPLES
 from attnlab.report._liu2021_accuracy import ACCURACY
+from attnlab.report._liu2021_landscape import LANDSCAPE_FIGURES
 from attnlab.report._lu2021 import RELATION
 from attnlab.report._lu2021_course import COURSE
 from attnlab.report._page import Figure, Page, Section
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 Data = Mapping[str, "xr.Dataset"]
 Recipe = Callable[[Data], list[Figure]]
-RECIPES: dict[str, Recipe] = {**LAWS, **RELATION, **COURSE, **SAMPLES, **ACCURACY}
+RECIPES: dict[str, Recipe] = {**LAWS, **RELATION, **COURSE, **SAMPLES, **ACCURACY, **LANDSCAPE_FIGURES}
 
 
 def claims_page(entries: Sequence[Mapping[str, Any]], data: Data, about: Mapping[str, Any]) -> Page:

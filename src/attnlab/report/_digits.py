@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 Data = Mapping[str, "xr.Dataset"]
 _ELSEWHERE = ("settings", "command", "summary", "cards", "title", "question", "protocol")
 _ROWS = 4  # images that are shown at once
-_GAP, _HEAD = 0.1, 0.26  # room between pictures and above each, in pictures
-_PIXELS = 112  # a picture's side on the page
+_GAP, _HEAD, _TOP = 0.1, 0.26, 0.4  # room between pictures, above each and above all, in pictures
+_PIXELS = 104  # a picture's side on the page
 _STRONG = 4.0  # even shares that are drawn strongly: nearly even attention stays pale
 # Ink is light on dark and heat is laid over it, in both themes: what lies under the heat stays readable.
 _GREYS = [[0, "#14181f"], [1, "#f4f6f8"]]
@@ -134,7 +134,7 @@ def _group(pictures: xr.Dataset, group: range) -> list[dict[str, Any]]:
     names, (rows, columns) = [str(s) for s in pictures["attending"].values], _side(pictures)
     most = max(_STRONG, float(pictures["attention_map"].max()) * rows * columns)
     greys, heats, boxes, words = [], [], ([], []), []
-    words += [(k, -0.1, f"<b>{plain(head)}</b>") for k, head in enumerate(["image", *names])]
+    words += [(k, -0.2, f"<b>{plain(head).replace('-', '-<br>', 1)}</b>") for k, head in enumerate(["image", *names])]
     for row, image in enumerate(group):
         one = pictures.isel(example=image)
         top = row * (1 + _HEAD) + _HEAD
@@ -193,7 +193,7 @@ def _box_trace(boxes: tuple[list[Any], list[Any]]) -> dict[str, Any]:
 
 def _word_trace(words: list[tuple[int, float, str]]) -> dict[str, Any]:
     data = {"x": short([k * (1 + _GAP) + 0.5 for k, _, _ in words]), "y": short([y for _, y, _ in words])}
-    style = {"mode": "text", "textfont": {"size": 12, "color": INK}, "showlegend": False, "hoverinfo": "skip"}
+    style = {"mode": "text", "textfont": {"size": 11, "color": INK}, "showlegend": False, "hoverinfo": "skip"}
     style |= {"cliponaxis": False}  # a name may be longer than its picture is wide
     return {"type": "scatter", "text": [text for _, _, text in words]} | data | style
 
@@ -210,9 +210,9 @@ def _sign(read: int, label: int) -> str:
 def _layout(columns: int, rows: int) -> dict[str, Any]:
     width, tall = columns * (1 + _GAP) - _GAP, rows * (1 + _HEAD) + 0.06
     hidden = {"visible": False, "fixedrange": True, "constrain": "domain"}
-    style = layout(round(_PIXELS * (tall + _HEAD)) + 120, top=36)
+    style = layout(round(_PIXELS * (tall + _TOP)) + 120, top=36)
     style["xaxis"] = hidden | {"range": [-_GAP, width + _GAP]}
-    style["yaxis"] = hidden | {"range": [tall, -_HEAD], "scaleanchor": "x", "constraintoward": "top"}
+    style["yaxis"] = hidden | {"range": [tall, -_TOP], "scaleanchor": "x", "constraintoward": "top"}
     style["margin"] |= {"l": 6, "r": 6, "b": 76}
     return style
 

@@ -6,6 +6,7 @@ from attnlab.studies._digits import DigitsSettings, fit_digits
 from attnlab.studies._dynamics import explore, foretell, predict
 from attnlab.studies._exploration import Exploration, checked_folder, read_exploration
 from attnlab.studies._explore_digits import explore_digits
+from attnlab.studies._explore_landscape import explore_landscape
 from attnlab.studies._explore_samples import explore_samples, measure_samples
 from attnlab.studies._landscape import FLATNESS, MINIMA, SADDLES
 from attnlab.studies._laws import HEAD_LAWS, OPTIMIZERS, STEP_SIZES
@@ -29,6 +30,7 @@ from attnlab.studies._topic import TopicSettings, train_topic
 
 __all__ = [
     "find_points",
+    "explore_landscape",
     "PointSettings",
     "SADDLES",
     "MINIMA",

@@ -14,14 +14,15 @@ from attnlab.runs import load_record, save_record
 
 SCHEMA = 1
 COMMANDS = {"claims": "attnlab reproduce", "dynamics": "attnlab dynamics", "samples": "attnlab samples",
-            "digits": "attnlab digits"}  # fmt: skip
+            "digits": "attnlab digits", "landscape": "attnlab landscape"}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Exploration:
     """Measured data and the answers in words, as they lie in a folder.
 
-    - ``kind``: the command: ``"dynamics"``, ``"samples"`` or ``"digits"``; the record is ``<kind>.json``;
+    - ``kind``: the command: ``"dynamics"``, ``"samples"``, ``"digits"`` or ``"landscape"``; its record is
+      ``<kind>.json``;
     - ``data``: labelled data sets by name; ``about``: settings, versions, ``summary`` (sentences) and ``cards``.
     """
 

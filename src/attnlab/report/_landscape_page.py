@@ -1,0 +1,247 @@
+"""The page of ``attnlab landscape``: stationary points of one problem, and what lies around the best of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attnlab.report._dynamics import again_section, card_of_entry
+from attnlab.report._heat import heat_table
+from attnlab.report._page import Figure, Page, Section
+from attnlab.report._palette import BLUE, INK, MUTED, VERMILLION
+from attnlab.report._prepare import axis, layout, short
+from attnlab.report._render import write_folder
+from attnlab.report._scatter import scatter_figure
+from attnlab.report._text import number, plain, told
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Data = Mapping[str, "xr.Dataset"]
+_ELSEWHERE = ("settings", "command", "summary", "cards", "absent", "title", "question")
+_ROWS = 12  # points that the table shows
+_GOOD = 0.1
+_COLUMNS = {"kind": "kind", "starts": "starts", "share": "share of starts", "error": "error", "loss": "training loss",
+            "value": "loss + penalty", "smallest": "λ_min", "largest": "λ_max", "flat_trace": "trace",
+            "flat_adaptive_sam": "adaptive SAM", "flat_petzka": "Petzka"}  # fmt: skip
+# From the valley up; the same in both themes, since ink and centre mark are drawn to be seen on all of it.
+_HEIGHTS = [[0, "#0b4f7d"], [0.35, "#3f93c4"], [0.7, "#b9dcee"], [1, "#f6f1e4"]]
+
+
+def landscape_page(data: Data, about: Mapping[str, Any]) -> Page:
+    """One page about the stationary points of a problem.
+
+    - ``data["starts"]`` (seed, start): ``kind``, ``error``, ``loss`` of where each start ended;
+    - ``data["points"]`` (point): the first problem's distinct points, the best first: ``kind``, ``starts``, ``share``,
+      ``error``, ``loss``, ``value``, ``smallest``, ``largest`` and measures of flatness ``flat_…``;
+    - ``data["surface"]``: ``loss`` (a, b) around the best; ``data["spectrum"]``: ``eigenvalue`` (number), from the
+      largest down, with the attributes ``certificate``, ``zero_modes``, ``delta``, ``l2``; ``data["path"]``: ``loss``
+      (t) with the attributes ``barrier``, ``place``, ``distance``.
+
+    All but the first may be missing; ``about["absent"]`` says why for ``"points"`` and ``"path"``. Otherwise ``about``
+    is as for ``dynamics_page``.
+    """
+    absent = {str(key): str(value) for key, value in (about.get("absent") or {}).items()}
+    cards = tuple(card_of_entry(entry) for entry in about.get("cards") or ())
+    said = {card.text for card in cards}  # what a card says need not be said twice
+    return Page(
+        title=str(about.get("title", "attnlab: the landscape of one problem")),
+        question=str(about.get("question", "Which minima are there, how good are they and how flat?")),
+        summary=" ".join(str(each) for each in about.get("summary") or () if str(each) not in said),
+        sections=(_points(data, absent), *_best(data), *_between(data, absent), again_section(about)),
+        cards=cards,
+        provenance={str(k).capitalize(): told(v) for k, v in about.items() if k not in _ELSEWHERE},
+    )
+
+
+def write_landscape(folder: str | Path, data: Data, about: Mapping[str, Any]) -> Path:
+    """Write ``report.html``, and each figure's drawing and data in ``figures/``."""
+    return write_folder(landscape_page(data, about), folder)
+
+
+def _points(data: Data, absent: Mapping[str, str]) -> Section:
+    figures, body = [ends_figure(data["starts"], id="ends")], ()
+    if "points" in data:
+        figures = [points_table(data["points"], id="distinct"), *figures]
+    else:
+        body = (f"There is no point to show: {absent.get('points', 'none was stationary').rstrip('.')}.",)
+    statement = "Where the search ended from each start, certified, and counted once if equal up to symmetry."
+    return Section("points", "Which points are there?", statement, body=body, figures=tuple(figures))
+
+
+def points_table(points: xr.Dataset, *, id: str) -> Figure:
+    """The distinct points, a row each."""
+    shown = points.isel(point=slice(_ROWS))
+    columns = {name: title for name, title in _COLUMNS.items() if name in points}
+    rows = [f"{label}" for label in shown["point"].values]
+    cells = [[_cell(name, shown[name].values[k]) for name in columns] for k in range(len(rows))]
+    left = points.sizes["point"] - len(rows)
+    more = f" The first {len(rows)} of {points.sizes['point']}; all lie in the folder's data." if left else ""
+    return heat_table(
+        rows, list(columns.values()), cells, id=id, title="The distinct stationary points of the first problem",
+        tones=[["" for _ in row] for row in cells],
+        caption="Minima first, the lowest loss with penalty at the top. Points that differ by the order of hidden units "
+                "or by turning a hidden space are one. The share is that of these starts, not of all there could be. "
+                "λ_min and λ_max are of the loss with penalty, zero modes of symmetry left out; trace, adaptive SAM and "
+                f"Petzka's measure are of the loss alone, at minima only, and smaller is flatter.{more}",
+    )  # fmt: skip
+
+
+def _cell(name: str, value: Any) -> Any:
+    if name == "kind":
+        return str(value)
+    return f"{100 * float(value):.3g} %" if name == "share" else float(value)
+
+
+def ends_figure(starts: xr.Dataset, *, id: str) -> Figure:
+    """Error against training loss, one dot per start."""
+    kinds, many = starts["kind"].values, starts.sizes["seed"] > 1
+    groups = {}
+    for kind in sorted({str(kind) for kind in kinds.ravel()}):
+        at = np.argwhere(kinds == kind)
+        labels = [f"{starts.start.values[k]}" + (f" of problem {starts.seed.values[i]}" if many else "") for i, k in at]
+        groups[kind] = tuple(
+            starts[name].dims and _flat(starts[name].values[tuple(at.T)], labels) for name in ("loss", "error")
+        )
+    error = starts["error"].values
+    return scatter_figure(
+        groups, id=id, title="Error against training loss, one dot per start", x_label="training loss (without penalty)",
+        y_label="prediction error", log_y=bool((error[np.isfinite(error)] > 0).all()), lines={"good": _GOOD},
+        caption="The symbol says what was certified. Below the dotted line a point is called good (error ≤ "
+                f"{_GOOD:g}). Dots of equal points lie on each other.",
+    )  # fmt: skip
+
+
+def _flat(values: np.ndarray, labels: list[str]) -> xr.DataArray:
+    import xarray as xr
+
+    return xr.DataArray(values, {"start": labels}, ("start",))
+
+
+def _best(data: Data) -> tuple[Section, ...]:
+    """The certificate, the spectrum and the surface of the best point."""
+    sections = []
+    if "spectrum" in data:
+        spectrum = data["spectrum"]
+        sections.append(Section(
+            "certificate", "What is proved of the best point?", str(spectrum.attrs.get("certificate", "")),
+            body=(_zero_words(spectrum),), figures=(spectrum_figure(spectrum, id="spectrum"),),
+        ))  # fmt: skip
+    if "surface" in data:
+        statement = "The loss in a plane through the best point, along two random directions."
+        body = (_lowest_words(data["surface"]),)
+        figure = surface_figure(data["surface"], id="surface")
+        sections.append(Section("surface", "What lies around it?", statement, body=body, figures=(figure,)))
+    return tuple(sections)
+
+
+def _zero_words(spectrum: xr.Dataset) -> str:
+    values, attrs = spectrum["eigenvalue"].values, spectrum.attrs
+    delta, modes = float(attrs.get("delta", 0.0)), int(attrs.get("zero_modes", 0))
+    flat = int((np.abs(values) <= delta).sum())
+    said = f"Of {len(values)} eigenvalues {int((values > delta).sum())} are positive, {int((values < -delta).sum())} "
+    said += f"negative and {flat} zero to within δ = {number(delta, 1)}. "
+    if modes:
+        return f"{said}{modes} zero modes come from symmetry: along them the model stays the same function."
+    return f"{said}No direction of symmetry keeps the loss, so a minimum here is a single point."
+
+
+def spectrum_figure(spectrum: xr.Dataset, *, id: str) -> Figure:
+    """All eigenvalues by size, on a log scale; zeros are left to the words."""
+    values, rank = spectrum["eigenvalue"].values, spectrum["number"].values
+    delta, l2 = float(spectrum.attrs.get("delta", 0.0)), float(spectrum.attrs.get("l2", 0.0))
+    up, down = values > delta, values < -delta
+    groups: dict[str, tuple[Any, Any]] = {"positive": (rank[up], values[up])}
+    if down.any():
+        groups["negative (its size)"] = (rank[down], -values[down])
+    line = (
+        " The dotted line is the penalty's own curvature: the data say little about directions near it." if l2 else ""
+    )
+    return scatter_figure(
+        groups, id=id, title="All eigenvalues of the curvature", x_label="number, from the largest",
+        y_label="eigenvalue", log_y=True, lines={"penalty λ": l2} if l2 else None,
+        caption=f"Of the loss with penalty, from the dense matrix.{line} Zeros are not drawn.",
+    )  # fmt: skip
+
+
+def _lowest_words(surface: xr.Dataset) -> str:
+    loss = surface["loss"]
+    centre = float(loss.sel(a=0.0, b=0.0))
+    said = f"The loss is {number(centre, 4)} at the centre and up to {number(float(loss.max()))} in this picture. "
+    if float(loss.min()) < centre:
+        return f"{said}A point of the plane is lower than the centre ({number(float(loss.min()), 4)})."
+    return f"{said}Nothing in this plane is lower; other planes may show what this one does not."
+
+
+def surface_figure(surface: xr.Dataset, *, id: str) -> Figure:
+    """Contours of the loss, coloured by its logarithm, with the centre marked."""
+    loss = surface["loss"].transpose("b", "a")
+    a, b, values = short(loss["a"].values), short(loss["b"].values), loss.values
+    heights = np.log10(np.maximum(values, np.finfo(float).tiny))
+    low, high = float(heights.min()), float(heights.max())
+    ticks = np.linspace(low, high, 6)
+    bar = {"title": {"text": "loss", "font": {"size": 13, "color": MUTED}}, "tickvals": short(ticks),
+           "ticktext": [number(10**tick, 2) for tick in ticks], "tickfont": {"size": 12, "color": MUTED},
+           "outlinewidth": 0, "thickness": 14}  # fmt: skip
+    contour = {
+        "type": "contour", "x": a, "y": b, "z": [short(row) for row in heights], "colorscale": _HEIGHTS,
+        "colorbar": bar, "contours": {"start": low, "end": high, "size": (high - low) / 20 or 1.0},
+        "ncontours": 20, "autocontour": False, "line": {"width": 0.5, "color": "#ffffff"}, "showlegend": False,
+        "customdata": [short(row) for row in values],
+        "hovertemplate": "a %{x:.3~g}, b %{y:.3~g}<br>loss %{customdata:.4~g}<extra></extra>",
+    }  # fmt: skip
+    marker = {"symbol": "x", "size": 11, "color": "#ffffff", "line": {"color": "#14181f", "width": 1.5}}
+    centre = {"type": "scatter", "mode": "markers", "x": [0], "y": [0], "name": "the point", "marker": marker,
+              "showlegend": False, "hovertemplate": "the point<extra></extra>"}  # fmt: skip
+    style = layout(520, xaxis=axis("a, first direction"), yaxis=axis("b, second direction"))
+    places = np.meshgrid(loss["a"].values, loss["b"].values)
+    table = {"a": short(places[0].ravel()), "b": short(places[1].ravel()), "loss": short(values.ravel())}
+    return Figure(
+        id, "The loss around the best point",
+        "Loss with penalty; lines are even steps of its logarithm. Each direction is random, with what feeds each "
+        "neuron as long as at the point itself (filter-normalised), so that 1 is a change as large as the weights. "
+        "Cross: the point.",
+        f"Contours of the loss on {values.shape[1]} × {values.shape[0]} points, from {number(10**low)} to "
+        f"{number(10**high)}.",
+        {"data": [contour, centre], "layout": style}, table,
+    )  # fmt: skip
+
+
+def _between(data: Data, absent: Mapping[str, str]) -> tuple[Section, ...]:
+    title, statement = "Are the best minima connected?", "The straight line between the two best distinct minima."
+    if "path" in data:
+        return (Section("path", title, statement, figures=(path_figure(data["path"], id="line"),)),)
+    return (Section("path", title, f"Not shown: {absent['path'].rstrip('.')}."),) if "path" in absent else ()
+
+
+def path_figure(path: xr.Dataset, *, id: str) -> Figure:
+    """The loss along a path, with its barrier."""
+    t, loss, barrier = path["t"].values, path["loss"].values, float(path.attrs["barrier"])
+    place = float(path.attrs["place"])
+    below = (1 - place) * loss[0] + place * loss[-1]
+    hover = "t %{x:.3~g}<br>loss %{y:.4~g}<extra></extra>"
+    traces: list[dict[str, Any]] = [
+        {"type": "scatter", "mode": "lines", "x": short(t), "y": short(loss), "name": "loss on the line",
+         "line": {"color": BLUE, "width": 2.4}, "hovertemplate": hover},
+        {"type": "scatter", "mode": "lines+markers", "x": [0, 1], "y": short(loss[[0, -1]]), "name": "the two minima",
+         "line": {"color": MUTED, "width": 1.4, "dash": "dot"}, "marker": {"color": INK, "size": 8},
+         "hovertemplate": hover},
+        {"type": "scatter", "mode": "lines", "x": [place, place], "y": short([below, below + barrier]),
+         "name": plain(f"barrier {number(barrier)}"), "line": {"color": VERMILLION, "width": 2.4, "dash": "dash"},
+         "hoverinfo": "skip"},
+    ]  # fmt: skip
+    style = layout(380, xaxis=axis("t, from the best (0) to the second best (1)"), yaxis=axis("loss with penalty"))
+    apart = f" They are {number(path.attrs['distance'])} apart" if "distance" in path.attrs else ""
+    if apart and "unaligned" in path.attrs:
+        apart += f" ({number(path.attrs['unaligned'])} before alignment)"
+    return Figure(
+        id, "The loss on the straight line between the two best minima",
+        "The second is first brought as near to the first as symmetry allows, so that the barrier is no matter of "
+        f"relabelling.{apart + '.' if apart else ''} The barrier is the largest rise above the line between the two "
+        "losses, at the points computed; a curved path may be lower.",
+        f"The loss rises by {number(barrier)} above the line between {number(loss[0])} and {number(loss[-1])}.",
+        {"data": traces, "layout": style | {"showlegend": True}}, {"t": short(t), "loss": short(loss)},
+    )  # fmt: skip
