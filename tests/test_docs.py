@@ -7,7 +7,8 @@ import matplotlib
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ["README.md", "docs/training.md", "docs/sweeps.md", "docs/dynamics.md", "docs/samples.md"]
+PAGES = ["README.md", "docs/training.md", "docs/sweeps.md", "docs/dynamics.md", "docs/samples.md",
+         "docs/landscape.md"]  # fmt: skip
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -24,9 +24,10 @@ Data = Mapping[str, "xr.Dataset"]
 _ELSEWHERE = ("settings", "command", "summary", "cards", "absent", "title", "question")
 _ROWS = 12  # points that the table shows
 _GOOD = 0.1
-_COLUMNS = {"kind": "kind", "starts": "starts", "share": "share of starts", "error": "error", "loss": "training loss",
-            "value": "loss + penalty", "smallest": "λ_min", "largest": "λ_max", "flat_trace": "trace",
-            "flat_adaptive_sam": "adaptive SAM", "flat_petzka": "Petzka"}  # fmt: skip
+_EQUAL = 1e-6  # an eigenvalue is the penalty's if it differs by no more than this share
+_COLUMNS = {"kind": "kind", "starts": "starts", "error": "error", "loss": "training loss", "smallest": "λ_min",
+            "largest": "λ_max", "flat_trace": "trace", "flat_adaptive_sam": "adaptive SAM",
+            "flat_petzka": "Petzka"}  # fmt: skip
 # From the valley up; the same in both themes, since ink and centre mark are drawn to be seen on all of it.
 _HEIGHTS = [[0, "#0b4f7d"], [0.35, "#3f93c4"], [0.7, "#b9dcee"], [1, "#f6f1e4"]]
 
@@ -77,23 +78,24 @@ def points_table(points: xr.Dataset, *, id: str) -> Figure:
     shown = points.isel(point=slice(_ROWS))
     columns = {name: title for name, title in _COLUMNS.items() if name in points}
     rows = [f"{label}" for label in shown["point"].values]
-    cells = [[_cell(name, shown[name].values[k]) for name in columns] for k in range(len(rows))]
+    cells = [[_cell(shown.isel(point=k), name) for name in columns] for k in range(len(rows))]
     left = points.sizes["point"] - len(rows)
     more = f" The first {len(rows)} of {points.sizes['point']}; all lie in the folder's data." if left else ""
     return heat_table(
         rows, list(columns.values()), cells, id=id, title="The distinct stationary points of the first problem",
         tones=[["" for _ in row] for row in cells],
-        caption="Minima first, the lowest loss with penalty at the top. Points that differ by the order of hidden units "
-                "or by turning a hidden space are one. The share is that of these starts, not of all there could be. "
-                "λ_min and λ_max are of the loss with penalty, zero modes of symmetry left out; trace, adaptive SAM and "
-                f"Petzka's measure are of the loss alone, at minima only, and smaller is flatter.{more}",
+        caption="Minima first, the lowest loss with penalty at the top. Points that differ by the order of hidden "
+                "units or by turning a hidden space are one. Starts: how many of those tried ended there, no measure "
+                "of all there could be. λ_min and λ_max are of the loss with penalty, zero modes of symmetry left out; "
+                "trace, adaptive SAM and Petzka's measure are of the loss alone, at minima only, and smaller is "
+                f"flatter.{more}",
     )  # fmt: skip
 
 
-def _cell(name: str, value: Any) -> Any:
-    if name == "kind":
-        return str(value)
-    return f"{100 * float(value):.3g} %" if name == "share" else float(value)
+def _cell(point: xr.Dataset, name: str) -> Any:
+    if name == "starts":
+        return f"{int(point['starts'])} ({100 * float(point['share']):.3g}\u00a0%)"
+    return str(point[name].values) if name == "kind" else float(point[name])
 
 
 def ends_figure(starts: xr.Dataset, *, id: str) -> Figure:
@@ -103,19 +105,20 @@ def ends_figure(starts: xr.Dataset, *, id: str) -> Figure:
     for kind in sorted({str(kind) for kind in kinds.ravel()}):
         at = np.argwhere(kinds == kind)
         labels = [f"{starts.start.values[k]}" + (f" of problem {starts.seed.values[i]}" if many else "") for i, k in at]
-        groups[kind] = tuple(
-            starts[name].dims and _flat(starts[name].values[tuple(at.T)], labels) for name in ("loss", "error")
-        )
-    error = starts["error"].values
+        x, y = (_named(starts[name].values[tuple(at.T)], labels) for name in ("loss", "error"))
+        groups[kind] = (x, y)
+    error = starts["error"].values[np.isfinite(starts["error"].values)]
+    wide = len(error) > 0 and bool(error.min() > 0) and bool(error.max() > 5 * error.min())
     return scatter_figure(
-        groups, id=id, title="Error against training loss, one dot per start", x_label="training loss (without penalty)",
-        y_label="prediction error", log_y=bool((error[np.isfinite(error)] > 0).all()), lines={"good": _GOOD},
+        groups, id=id, title="Error against training loss, one dot per start",
+        x_label="training loss (without penalty)", y_label="prediction error", lines={"good": _GOOD},
+        log_y=wide,
         caption="The symbol says what was certified. Below the dotted line a point is called good (error ≤ "
                 f"{_GOOD:g}). Dots of equal points lie on each other.",
     )  # fmt: skip
 
 
-def _flat(values: np.ndarray, labels: list[str]) -> xr.DataArray:
+def _named(values: np.ndarray, labels: list[str]) -> xr.DataArray:
     import xarray as xr
 
     return xr.DataArray(values, {"start": labels}, ("start",))
@@ -127,11 +130,11 @@ def _best(data: Data) -> tuple[Section, ...]:
     if "spectrum" in data:
         spectrum = data["spectrum"]
         sections.append(Section(
-            "certificate", "What is proved of the best point?", str(spectrum.attrs.get("certificate", "")),
+            "certificate", "What is proved of the lowest point?", str(spectrum.attrs.get("certificate", "")),
             body=(_zero_words(spectrum),), figures=(spectrum_figure(spectrum, id="spectrum"),),
         ))  # fmt: skip
     if "surface" in data:
-        statement = "The loss in a plane through the best point, along two random directions."
+        statement = "The loss in a plane through the lowest point found, along two random directions."
         body = (_lowest_words(data["surface"]),)
         figure = surface_figure(data["surface"], id="surface")
         sections.append(Section("surface", "What lies around it?", statement, body=body, figures=(figure,)))
@@ -144,9 +147,13 @@ def _zero_words(spectrum: xr.Dataset) -> str:
     flat = int((np.abs(values) <= delta).sum())
     said = f"Of {len(values)} eigenvalues {int((values > delta).sum())} are positive, {int((values < -delta).sum())} "
     said += f"negative and {flat} zero to within δ = {number(delta, 1)}. "
+    l2 = float(attrs.get("l2", 0.0))
+    alone = int((np.abs(values - l2) <= max(delta, _EQUAL * l2)).sum()) if l2 else 0
+    if alone:
+        said += f"{alone} equal the penalty's λ = {number(l2)}: these directions the data do not see. "
     if modes:
         return f"{said}{modes} zero modes come from symmetry: along them the model stays the same function."
-    return f"{said}No direction of symmetry keeps the loss, so a minimum here is a single point."
+    return f"{said}No continuous symmetry leaves a direction flat."
 
 
 def spectrum_figure(spectrum: xr.Dataset, *, id: str) -> Figure:
@@ -157,9 +164,7 @@ def spectrum_figure(spectrum: xr.Dataset, *, id: str) -> Figure:
     groups: dict[str, tuple[Any, Any]] = {"positive": (rank[up], values[up])}
     if down.any():
         groups["negative (its size)"] = (rank[down], -values[down])
-    line = (
-        " The dotted line is the penalty's own curvature: the data say little about directions near it." if l2 else ""
-    )
+    line = " The dotted line is the penalty's own curvature: the data do not bend directions on it." if l2 else ""
     return scatter_figure(
         groups, id=id, title="All eigenvalues of the curvature", x_label="number, from the largest",
         y_label="eigenvalue", log_y=True, lines={"penalty λ": l2} if l2 else None,
@@ -200,7 +205,7 @@ def surface_figure(surface: xr.Dataset, *, id: str) -> Figure:
     places = np.meshgrid(loss["a"].values, loss["b"].values)
     table = {"a": short(places[0].ravel()), "b": short(places[1].ravel()), "loss": short(values.ravel())}
     return Figure(
-        id, "The loss around the best point",
+        id, "The loss around the lowest point found",
         "Loss with penalty; lines are even steps of its logarithm. Each direction is random, with what feeds each "
         "neuron as long as at the point itself (filter-normalised), so that 1 is a change as large as the weights. "
         "Cross: the point.",
@@ -211,7 +216,10 @@ def surface_figure(surface: xr.Dataset, *, id: str) -> Figure:
 
 
 def _between(data: Data, absent: Mapping[str, str]) -> tuple[Section, ...]:
-    title, statement = "Are the best minima connected?", "The straight line between the two best distinct minima."
+    title, statement = (
+        "Are the lowest minima connected?",
+        "The straight line between the two distinct minima of the lowest loss with penalty.",
+    )
     if "path" in data:
         return (Section("path", title, statement, figures=(path_figure(data["path"], id="line"),)),)
     return (Section("path", title, f"Not shown: {absent['path'].rstrip('.')}."),) if "path" in absent else ()
@@ -233,12 +241,12 @@ def path_figure(path: xr.Dataset, *, id: str) -> Figure:
          "name": plain(f"barrier {number(barrier)}"), "line": {"color": VERMILLION, "width": 2.4, "dash": "dash"},
          "hoverinfo": "skip"},
     ]  # fmt: skip
-    style = layout(380, xaxis=axis("t, from the best (0) to the second best (1)"), yaxis=axis("loss with penalty"))
+    style = layout(380, xaxis=axis("t, from the lowest (0) to the next (1)"), yaxis=axis("loss with penalty"))
     apart = f" They are {number(path.attrs['distance'])} apart" if "distance" in path.attrs else ""
     if apart and "unaligned" in path.attrs:
         apart += f" ({number(path.attrs['unaligned'])} before alignment)"
     return Figure(
-        id, "The loss on the straight line between the two best minima",
+        id, "The loss on the straight line between the two lowest minima",
         "The second is first brought as near to the first as symmetry allows, so that the barrier is no matter of "
         f"relabelling.{apart + '.' if apart else ''} The barrier is the largest rise above the line between the two "
         "losses, at the points computed; a curved path may be lower.",

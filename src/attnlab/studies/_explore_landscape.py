@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _ELSEWHERE = ("arm", "seed", "flat", "keep", "drawn", "shuffled", "test_points")
 _GRID = 31  # points of the surface in each direction
 _ESCAPE = ": without a penalty (l2 = 0) the weights escape to ever larger norms and nothing is stationary"
+_ENDS = {"minimum": "at a minimum", "saddle": "at a saddle", "degenerate": "at a degenerate point",
+         "not stationary": "nowhere stationary"}  # fmt: skip
 _OF_POINT = ("kind", "error", "loss", "value", "norm", "gradient", "smallest", "largest", "zero_modes", "down")
 
 
@@ -43,7 +45,7 @@ def explore_landscape(
     """Stationary points from many starts on ``seeds`` problems; writes ``landscape.json`` and the data.
 
     The data are ``"starts"``, where each start of each problem (seed, start) ended, as ``find_points`` returns it; and
-    of the first problem: ``"points"``, the distinct stationary points, minima first and by falling quality, with the
+    of the first problem: ``"points"``, the distinct stationary points, minima first and the lowest first, with the
     ``share`` of starts that ended in each; and around the first of these ``"surface"`` (a, b), ``"spectrum"`` (all
     eigenvalues) and, if there are two distinct minima, ``"path"``, the straight line between the two best after
     alignment. What there is nothing to draw for is left out. Interrupted and called again, it goes on where it was.
@@ -158,7 +160,9 @@ def _about(
         absent["path"] = "there are not two distinct certified minima"
     summary = [each["text"] for each in cards]
     if certificate is not None:
-        summary.insert(1, f"The best point: {certificate}")
+        summary.insert(
+            1, f"The point of the lowest loss with penalty: {str(certificate)[0].lower()}{str(certificate)[1:]}"
+        )
     looked = "stationary points of any kind" if s.saddles else "minima"
     given = {k: v for k, v in asdict(s).items() if k not in _ELSEWHERE}
     return {
@@ -180,8 +184,8 @@ def _ends_card(starts: xr.Dataset, s: PointSettings) -> dict[str, Any]:
     """How many starts were certified, and as what."""
     kinds = starts.kind.values.ravel()
     proved = int(np.isin(kinds, ["minimum", "saddle"]).sum())
-    listed = [f"{int((kinds == kind).sum())} {kind}" for kind in dict.fromkeys(sorted(kinds.tolist()))]
-    text = f"Of {kinds.size} starts: {', '.join(listed)}."
+    listed = [f"{int((kinds == kind).sum())} {_ENDS.get(kind, kind)}" for kind in sorted(set(kinds.tolist()))]
+    text = f"{kinds.size} starts end: {', '.join(listed)}."
     escaped = starts.status.values.ravel() == "weights escape"
     if escaped.any():
         norm = float(np.median(starts.norm.values.ravel()[escaped]))
@@ -189,7 +193,7 @@ def _ends_card(starts: xr.Dataset, s: PointSettings) -> dict[str, Any]:
     elif s.l2 == 0:
         text += " Without a penalty (l2 = 0) the weights escape in general; a point found here is the exception."
     headline = f"{proved} of {kinds.size}"
-    return card("certified", text, headline, "starts end at a certified minimum or saddle") | {"link": "points"}
+    return card("certified", text, headline, "starts end at a certified point") | {"link": "points"}
 
 
 def _good_card(starts: xr.Dataset, s: PointSettings) -> dict[str, Any]:
@@ -200,8 +204,8 @@ def _good_card(starts: xr.Dataset, s: PointSettings) -> dict[str, Any]:
         return card("good minima", f"No start ended at a certified minimum, so no {what} can be counted.")
     share = wilson_interval(good, count)
     text = (
-        f"{good} of {count} starts that end at a certified minimum have a {what} of at most {GOOD:g} "
-        f"(Wilson's 95\u00a0% interval, which takes the starts as independent)."
+        f"{good} of {count} starts at a certified minimum have a {what} ≤ {GOOD:g} (Wilson's 95\u00a0% interval, "
+        "starts taken as independent)."
     )
     headline = f"{share.estimate:.2g} [{share.low:.2f}, {share.high:.2f}]"
     return card("good minima", text, headline, f"of the minima reached have an error ≤ {GOOD:g}") | {"link": "points"}
@@ -214,14 +218,14 @@ def _point_cards(data: dict[str, xr.Dataset]) -> list[dict[str, Any]]:
     points, starts = data["points"], data["starts"].sizes["start"]
     minima = points.isel(point=np.flatnonzero(points.kind.values == "minimum"))
     others = points.sizes["point"] - minima.sizes["point"]
-    text = f"{starts} starts of the first problem end at {minima.sizes['point']} distinct minima"
-    text += f" and {others} other stationary points" if others else ""
-    if minima.sizes["point"]:
+    count = minima.sizes["point"]
+    text = f"{starts} starts of the first problem: {count} distinct {'minimum' if count == 1 else 'minima'}"
+    text += f", {others} other stationary points" if others else ""
+    if count:
         errors = minima.error.values
-        text += f"; the best one has error {errors[0]:.3g} and is reached by {float(minima.share[0]):.0%} of them"
-        if len(errors) > 1:
-            text += f"; errors of all range from {errors.min():.3g} to {errors.max():.3g}"
-    headline = str(minima.sizes["point"])
+        text += f"; the lowest has error {errors[0]:.3g} and {float(minima.share[0]):.0%} of the starts"
+        text += f", all have {errors.min():.3g} to {errors.max():.3g}" if count > 1 else ""
+    headline = str(count)
     return [card("distinct minima", f"{text}.", headline, "after symmetries are undone") | {"link": "points"}]
 
 
@@ -229,9 +233,9 @@ def _path_cards(data: dict[str, xr.Dataset]) -> list[dict[str, Any]]:
     if "path" not in data:
         return []
     barrier, losses = float(data["path"].attrs["barrier"]), data["path"].loss.values
-    higher = f"{barrier / max(losses[0], losses[-1]):.2g} times the higher of the two"
+    higher = barrier / max(losses[0], losses[-1])
     text = (
-        f"On the straight line between the two best minima, after alignment, the loss rises by {barrier:.3g} above the "
-        f"line between their losses {losses[0]:.4g} and {losses[-1]:.4g}: {higher}."
+        f"Straight between the two lowest minima, aligned, the loss rises by {barrier:.3g}, {higher:.2g} times the "
+        f"higher of their losses {losses[0]:.4g} and {losses[-1]:.4g}."
     )
-    return [card("barrier", text, f"{barrier:.3g}", "between the two best minima") | {"link": "path"}]
+    return [card("barrier", text, f"{barrier:.3g}", "between the two lowest minima") | {"link": "path"}]

@@ -1,0 +1,121 @@
+"""Descent at the edge of stability, small: λ_max against the dense Hessian, what is averaged, what the claim says."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+from jax.flatten_util import ravel_pytree
+
+from attnlab import AttnlabError
+from attnlab.claims._beyond import BEYOND, EDGE_CLAIM
+from attnlab.runs import RunContext
+from attnlab.studies import _edge
+from attnlab.studies._edge import EdgeSettings, edge_data, edge_model, one_hot_loss, train_edge
+
+CONTEXT = RunContext(root_seed=0, index=0, hash="0" * 64)
+TINY = EdgeSettings(steps=40, rows=4, words=12, topic_words=1, length=4, sentences=20, dim=2, depth=12, step_size=0.5)
+
+
+@pytest.fixture(scope="module")
+def run():
+    return train_edge(TINY, CONTEXT)
+
+
+def test_a_run_records_what_the_dense_hessian_says(run):
+    assert run.step.values.tolist() == [0, 10, 20, 30, 40]
+    assert float(run.loss[-1]) < float(run.loss[0])
+    np.testing.assert_allclose(run.edge[1:], 0.5 * TINY.step_size * run.sharpness[1:])
+    data = edge_data(TINY, _edge.task_keys(0, 0)[0])
+    from attnlab.training import run_keys
+
+    start, unravel = ravel_pytree(edge_model(TINY, run_keys(0, 0)[0]))
+    loss = jax.jit(lambda theta: one_hot_loss(unravel(theta), jax.tree.map(jnp.asarray, data)))
+    np.testing.assert_allclose(float(run.loss[0]), float(loss(start)), rtol=1e-12)
+    dense = np.linalg.eigvalsh(np.asarray(jax.jit(jax.hessian(loss))(start)))
+    assert abs(float(run.sharpness[0]) - dense[-1]) <= float(run.sharpness_residual[0]) + 1e-9
+
+
+def test_the_loss_is_the_models_own_equation():
+    data = edge_data(TINY, jax.random.key(1))
+    assert data["counts"].sum(axis=1).tolist() == [4] * 20
+    assert data["target"].sum(axis=1).tolist() == [1] * 20
+    model = edge_model(TINY, jax.random.key(2))
+    keys, query, embeddings, weight = map(np.asarray, (model.keys, model.query, model.embeddings, model.head.weight))
+    total = 0.0
+    for counts, target in zip(data["counts"], data["target"], strict=True):
+        tokens = np.repeat(np.arange(12), counts.astype(int))
+        attention = np.exp(keys[tokens] @ query)
+        context = attention @ embeddings[tokens] / attention.sum()
+        total += ((context @ weight - target) ** 2).sum() / 20
+    np.testing.assert_allclose(float(one_hot_loss(model, jax.tree.map(jnp.asarray, data))), total, rtol=1e-12)
+
+
+def test_a_tenth_of_the_labels_is_flipped():
+    many = replace(TINY, sentences=20_000, words=60, topic_words=4, length=8)
+    key = jax.random.key(0)
+    labels, clean = (edge_data(s, key)["target"].argmax(axis=1) for s in (many, replace(many, flipped=0.0)))
+    assert abs(float((labels != clean).mean()) - 0.1) < 0.01
+
+
+def test_a_value_that_has_not_converged_is_nan():
+    residual = ("step", [1e-6, 0.019, 0.021, np.nan])
+    rough = xr.Dataset({"sharpness": ("step", [2.0] * 4), "edge": ("step", [1.0] * 4), "sharpness_residual": residual})
+    sure = _edge._converged(rough)
+    assert sure.sharpness.isnull().values.tolist() == sure.edge.isnull().values.tolist() == [False, False, True, True]
+    assert sure.sharpness_residual.equals(rough.sharpness_residual)
+
+
+def made_up(edges: dict[float, float], seeds: int = 8) -> dict[str, xr.Dataset]:
+    steps = np.arange(0, 101, 10)
+    noise = 0.01 * np.random.default_rng(0).standard_normal((seeds, len(steps)))
+    coords = {"seed": np.arange(seeds), "step": steps}
+
+    def arm(level: float) -> xr.Dataset:
+        edge = np.where(steps > 50, level, 0.5 * level) + noise
+        edge[:, -1] = np.nan
+        return xr.Dataset(
+            dict.fromkeys(("loss", "sharpness", "sharpness_residual", "edge"), (("seed", "step"), edge)), coords
+        )
+
+    return {str(size): arm(level) for size, level in edges.items()}
+
+
+def test_the_last_fifth_is_averaged_without_what_did_not_converge():
+    table = _edge.EDGE.measure(made_up({2.0: 1.05, 0.02: 0.01}))["edge"]
+    assert dict(table["last"].sizes) == {"step_size": 2, "seed": 8}
+    np.testing.assert_allclose(table["last"].sel(step_size=2.0), 1.05, atol=0.05)
+    np.testing.assert_allclose(table["converged"], 0.5)
+
+
+@pytest.mark.parametrize(
+    ("level", "verdict"), [(1.05, "holds"), (1.3, "fails"), (0.7, "fails")], ids=["in", "above", "below"]
+)
+def test_the_claim_is_judged_by_the_band(level, verdict):
+    data = _edge.EDGE.measure(made_up({0.5: 1.0, 1.0: level, 2.0: 1.1, 0.02: 0.01}))
+    entry = EDGE_CLAIM.judge(data)
+    assert entry["verdict"] == verdict
+    assert all(control["ok"] for control in entry["controls"])
+
+
+def test_a_control_at_the_edge_is_noticed():
+    data = _edge.EDGE.measure(made_up({0.5: 1.0, 1.0: 1.0, 2.0: 1.1, 0.02: 1.0}))
+    assert not EDGE_CLAIM.judge(data)["controls"][0]["ok"]
+    assert BEYOND == (EDGE_CLAIM,)
+
+
+def test_paper_scale_asks_for_what_the_theory_says():
+    settings = [EdgeSettings(**run.settings) for run in _edge.EDGE.plan("paper", 2).runs]
+    assert {s.step_size for s in settings} == {0.5, 1.0, 2.0, 0.02}
+    assert len(settings) == 8
+    for s in settings:
+        assert (s.words, s.length, s.dim, s.sentences, s.flipped, s.init_std) == (60, 8, 8, 200, 0.1, 0.3)
+        assert (s.steps, s.rows) == (10_000, 100)
+
+
+@pytest.mark.parametrize("wrong", [{"step_size": 0.0}, {"words": 8}, {"flipped": 0.6}, {"rows": 0}, {"init_std": 0.0}])
+def test_settings_that_mean_nothing_are_refused(wrong):
+    with pytest.raises(AttnlabError, match=next(iter(wrong))):
+        EdgeSettings(**wrong)

@@ -1,0 +1,100 @@
+"""One problem, many starts: what comes back is certified, weighted as said, and wrong where labels mean nothing."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attnlab import AttnlabError
+from attnlab.runs import RunContext
+from attnlab.studies import PointSettings, find_points
+from attnlab.studies._points import FLATNESS, _teacher, make_problem
+
+CONTEXT = RunContext(root_seed=0, index=0, hash="0" * 64)
+TINY: dict[str, Any] = {"model": "known-attention", "starts": 3, "test_points": 200, "noise": 0.2, "l2": 1e-2}
+
+
+@pytest.fixture(scope="module")
+def found():
+    return find_points(PointSettings(**TINY, samples=16, keep=True, flat=True), CONTEXT)
+
+
+def test_minima_are_certified_and_measured(found):
+    assert set(found.kind.values.tolist()) == {"minimum"}
+    assert float(found.gradient.max()) <= 1e-8
+    assert (found.smallest > 0).all()
+    assert (found.largest >= found.smallest).all()
+    assert (found.down == 0).all()
+    assert (found.zero_modes == 0).all()
+    assert (found.group >= 0).all()
+    np.testing.assert_allclose(found.value, found.loss + 0.5e-2 * (found.theta**2).sum("parameter"), rtol=1e-10)
+    assert found.scale.values.tolist() == [0.1, 1.0, 3.0]
+    assert int(found.parameters) == found.sizes["parameter"]
+    for name in FLATNESS:
+        assert np.isfinite(found[f"flat_{name}"]).all(), name
+
+
+def test_equal_points_share_a_group(found):
+    same = found.group.values[:, None] == found.group.values[None, :]
+    away = np.abs(found.value.values[:, None] - found.value.values[None, :])
+    assert (away[same] <= 1e-8).all()
+
+
+def test_the_first_of_many_drawn_are_the_same_problem(found):
+    many = find_points(PointSettings(**TINY, samples=16, drawn=64, keep=True), CONTEXT)
+    assert many.kind.values.tolist() == found.kind.values.tolist()
+    np.testing.assert_allclose(many.value, found.value, rtol=1e-6)
+    np.testing.assert_allclose(many.error, found.error, rtol=1e-6)
+    np.testing.assert_allclose(many.theta, found.theta, atol=1e-6)
+
+
+def test_saddles_are_told_from_minima():
+    points = find_points(PointSettings(**TINY, samples=16, saddles=True), CONTEXT)
+    kinds = points.kind.values
+    assert set(kinds.tolist()) <= {"minimum", "saddle", "degenerate", "not stationary"}
+    still = kinds != "not stationary"
+    assert (points.gradient.values[still] <= 1e-8).all()
+    assert (points.group.values[still] >= 0).all()
+    assert (points.down.values[kinds == "saddle"] >= 1).all()
+    assert (points.smallest.values[kinds == "saddle"] < 0).all()
+
+
+def test_shuffled_labels_are_the_same_labels_elsewhere():
+    key = jax.random.key(3)
+    straight, shuffled = (make_problem(PointSettings(**TINY, samples=16, shuffled=on), key) for on in (False, True))
+    y, moved = (np.asarray(made.problem.data["y"]) for made in (straight, shuffled))
+    np.testing.assert_array_equal(np.sort(y), np.sort(moved))
+    assert (y != moved).any()
+    np.testing.assert_array_equal(straight.problem.data["x"], shuffled.problem.data["x"])
+    np.testing.assert_array_equal(straight.starts, shuffled.starts)
+
+
+@pytest.mark.parametrize("model", ["known-attention", "known-weights", "self-attention", "multi-layer"])
+def test_the_teachers_own_parameters_have_no_error(model):
+    settings = PointSettings(**TINY | {"model": model}, samples=16)
+    key = jax.random.key(5)
+    made = make_problem(settings, key)
+    teacher = _teacher(settings, jax.random.fold_in(key, 0))
+    own = jax.tree.map(jnp.asarray, teacher.model)
+    theta = jnp.concatenate(
+        [jnp.ravel(leaf) for leaf in jax.tree.leaves(own) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    )
+    assert theta.shape == made.problem.start.shape
+    assert made.error(theta) <= 1e-12
+    assert made.error(made.starts[0]) > 0.1
+
+
+def test_classes_are_judged_by_wrong_labels():
+    points = find_points(PointSettings(**TINY | {"starts": 1}, samples=32, classes=2), CONTEXT)
+    assert 0 <= float(points.error[0]) <= 0.5
+    assert points.kind.values.tolist() == ["minimum"]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"model": "other"}, {"drawn": 4}, {"l2": -1.0}, {"classes": 3}, {"scales": ()}, {"starts": 0}]
+)
+def test_settings_that_mean_nothing_are_refused(wrong):
+    with pytest.raises(AttnlabError, match=next(iter(wrong))):
+        PointSettings(**{"samples": 16} | wrong)
