@@ -1,10 +1,14 @@
 """One thread, strict types and shapes: silent broadcasting and silent rounding are errors in tests."""
 
 import os
+import signal
+
+# A process that a shell starts in the background ignores Ctrl-C; the tests of Ctrl-C would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
-from jaxtyping import install_import_hook
+from jaxtyping import install_import_hook  # noqa: E402
 
 install_import_hook(["attnlab.tasks", "attnlab.models", "attnlab.training", "attnlab.dynamics"], "beartype.beartype")
 

@@ -26,7 +26,7 @@ def points(rng: np.random.Generator, level: float, kinds: tuple[str, ...] = ("mi
     columns = {
         "kind": kind,
         "error": level * np.exp(0.1 * rng.standard_normal(shape)),
-        "value": np.tile(1.0 + np.arange(STARTS), (SEEDS, 1)),
+        "value": 1.0 + rng.random(shape),
         "loss": np.full(shape, 0.1),
         "zero_modes": np.zeros(shape, int),
         "down": np.where(kind == "saddle", 2, 0),
@@ -43,12 +43,12 @@ def minima(rng: np.random.Generator) -> Data:
     arms = {f"{m}/{n}": points(rng, levels.get(m, 0.5) * (128 / n) ** 0.75) for m in MODELS for n in (128, 512)}
     # A paper-sized plan has fewer problems of some arms: the rest is nan.
     arms |= {f"multi-layer/{n}": points(rng, 0.4).isel(seed=slice(4)) for n in (128, 512)}
-    return _measure_minima(arms)
+    return dict(_measure_minima(arms))
 
 
 def saddles(rng: np.random.Generator) -> Data:
     kinds = ("minimum", "saddle", "not stationary", "saddle")
-    return _measure_saddles({name: points(rng, 1.0, kinds) for name in ("known-attention", "baseline")})
+    return dict(_measure_saddles({name: points(rng, 1.0, kinds) for name in ("known-attention", "baseline")}))
 
 
 def flatness(rng: np.random.Generator) -> Data:
@@ -56,9 +56,9 @@ def flatness(rng: np.random.Generator) -> Data:
     arms = {}
     for model, scale in scales.items():
         for l2 in (1e-3, 2e-3):
-            flat = {f"flat_{name}": scale for name in FLATNESS}
+            flat: dict[str, Any] = {f"flat_{name}": scale for name in FLATNESS}
             arms[f"{model}/{l2}"] = points(rng, 0.1, **flat).assign(loss=lambda d, l2=l2: d.loss * l2 / 1e-3)
-    return _measure_flatness(arms)
+    return dict(_measure_flatness(arms))
 
 
 def edge(rng: np.random.Generator) -> Data:
@@ -70,7 +70,7 @@ def edge(rng: np.random.Generator) -> Data:
         names = ("loss", "sharpness", "sharpness_residual", "edge")
         coords = {"seed": np.arange(SEEDS), "step": steps}
         arms[str(size)] = xr.Dataset(dict.fromkeys(names, (("seed", "step"), course)), coords)
-    return _measure_edge(arms)
+    return dict(_measure_edge(arms))
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,11 @@ from jax.flatten_util import ravel_pytree
 
 from attnlab import AttnlabError
 from attnlab.claims._beyond import BEYOND, EDGE_CLAIM
+from attnlab.models import LinearHead
 from attnlab.runs import RunContext
 from attnlab.studies import _edge
 from attnlab.studies._edge import EdgeSettings, edge_data, edge_model, one_hot_loss, train_edge
+from attnlab.training import run_keys
 
 CONTEXT = RunContext(root_seed=0, index=0, hash="0" * 64)
 TINY = EdgeSettings(steps=40, rows=4, words=12, topic_words=1, length=4, sentences=20, dim=2, depth=12, step_size=0.5)
@@ -29,8 +31,6 @@ def test_a_run_records_what_the_dense_hessian_says(run):
     assert float(run.loss[-1]) < float(run.loss[0])
     np.testing.assert_allclose(run.edge[1:], 0.5 * TINY.step_size * run.sharpness[1:])
     data = edge_data(TINY, _edge.task_keys(0, 0)[0])
-    from attnlab.training import run_keys
-
     start, unravel = ravel_pytree(edge_model(TINY, run_keys(0, 0)[0]))
     loss = jax.jit(lambda theta: one_hot_loss(unravel(theta), jax.tree.map(jnp.asarray, data)))
     np.testing.assert_allclose(float(run.loss[0]), float(loss(start)), rtol=1e-12)
@@ -43,6 +43,7 @@ def test_the_loss_is_the_models_own_equation():
     assert data["counts"].sum(axis=1).tolist() == [4] * 20
     assert data["target"].sum(axis=1).tolist() == [1] * 20
     model = edge_model(TINY, jax.random.key(2))
+    assert isinstance(model.head, LinearHead)
     keys, query, embeddings, weight = map(np.asarray, (model.keys, model.query, model.embeddings, model.head.weight))
     total = 0.0
     for counts, target in zip(data["counts"], data["target"], strict=True):

@@ -10,15 +10,22 @@ import pytest
 from attnlab import AttnlabError
 from attnlab.runs import RunContext
 from attnlab.studies import PointSettings, find_points
-from attnlab.studies._points import FLATNESS, _teacher, make_problem
+from attnlab.studies._points import FLATNESS, _flat, _teacher, make_problem
 
 CONTEXT = RunContext(root_seed=0, index=0, hash="0" * 64)
-TINY: dict[str, Any] = {"model": "known-attention", "starts": 3, "test_points": 200, "noise": 0.2, "l2": 1e-2}
+TINY: dict[str, Any] = {
+    "model": "known-attention",
+    "starts": 2,
+    "scales": (0.1, 1.0),
+    "test_points": 200,
+    "noise": 0.2,
+    "l2": 1e-2,
+}
 
 
 @pytest.fixture(scope="module")
 def found():
-    return find_points(PointSettings(**TINY, samples=16, keep=True, flat=True), CONTEXT)
+    return find_points(PointSettings(**TINY, samples=16, keep=True), CONTEXT)
 
 
 def test_minima_are_certified_and_measured(found):
@@ -30,10 +37,8 @@ def test_minima_are_certified_and_measured(found):
     assert (found.zero_modes == 0).all()
     assert (found.group >= 0).all()
     np.testing.assert_allclose(found.value, found.loss + 0.5e-2 * (found.theta**2).sum("parameter"), rtol=1e-10)
-    assert found.scale.values.tolist() == [0.1, 1.0, 3.0]
+    assert found.scale.values.tolist() == [0.1, 1.0]
     assert int(found.parameters) == found.sizes["parameter"]
-    for name in FLATNESS:
-        assert np.isfinite(found[f"flat_{name}"]).all(), name
 
 
 def test_equal_points_share_a_group(found):
@@ -71,7 +76,7 @@ def test_shuffled_labels_are_the_same_labels_elsewhere():
     np.testing.assert_array_equal(straight.starts, shuffled.starts)
 
 
-@pytest.mark.parametrize("model", ["known-attention", "known-weights", "self-attention", "multi-layer"])
+@pytest.mark.parametrize("model", ["known-attention", "self-attention", "multi-layer"])
 def test_the_teachers_own_parameters_have_no_error(model):
     settings = PointSettings(**TINY | {"model": model}, samples=16)
     key = jax.random.key(5)
@@ -87,9 +92,16 @@ def test_the_teachers_own_parameters_have_no_error(model):
 
 
 def test_classes_are_judged_by_wrong_labels():
-    points = find_points(PointSettings(**TINY | {"starts": 1}, samples=32, classes=2), CONTEXT)
-    assert 0 <= float(points.error[0]) <= 0.5
-    assert points.kind.values.tolist() == ["minimum"]
+    with jax.numpy_dtype_promotion("standard"):
+        made = make_problem(PointSettings(**TINY, samples=16, classes=2), jax.random.key(6))
+    assert set(np.asarray(made.problem.data["y"]).tolist()) == {-1.0, 1.0}
+    assert 0 < made.error(made.starts[0]) < 1
+
+
+def test_flatness_is_not_measured_where_nothing_is_certified():
+    made = make_problem(PointSettings(**TINY, samples=16), jax.random.key(7))
+    assert _flat(made.problem, made.starts, [False, False]).keys() == {f"flat_{name}" for name in FLATNESS}
+    assert np.isnan(list(_flat(made.problem, made.starts, [False, False]).values())).all()
 
 
 @pytest.mark.parametrize(

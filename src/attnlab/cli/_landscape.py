@@ -57,8 +57,8 @@ def landscape(
 
     Searches from many starts until the gradient vanishes, then proves from all eigenvalues what each point is: minimum,
     saddle or degenerate. Points that are equal up to symmetry are counted once, each with its error, flatness and the
-    share of starts that end there. The page also shows the surface around the best minimum, its spectrum, and the
-    barrier on the way to the second best. One or two minutes. Interrupted and started again, it goes on where it was.
+    share of starts that end there. The page also shows the surface around the lowest minimum, its spectrum, and the
+    barrier on the way to the second lowest. Interrupted and started again, it goes on where it was.
 
     Examples:
 

@@ -241,7 +241,7 @@ def _ratios(table: xr.Dataset, model: str, *, id: str, title: str) -> Figure:
     marks = []
     for measure in table["measure"].values.tolist():
         value, low, high, said = _estimated(_finite(table["ratio"].sel(model=model, measure=measure)), np.median)
-        name = _MEASURES.get(measure, measure)
+        name = _MEASURES.get(measure, str(measure))
         kind = "exact" if np.isfinite(value) else "unknown"
         marks.append(
             Mark(name, value if kind == "exact" else 1.0, max(low, 0.0), high, kind, f"{plain(name)}<br>{plain(said)}")

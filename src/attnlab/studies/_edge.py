@@ -140,6 +140,9 @@ def one_hot_loss(model: WordAttention, batch: dict[str, jax.Array]) -> jax.Array
     import jax
     import jax.numpy as jnp
 
+    from attnlab.models import LinearHead
+
+    assert isinstance(model.head, LinearHead)
     scores = model.scores()
     weights = batch["counts"] * jnp.exp(scores - jax.lax.stop_gradient(scores.max()))[None, :]
     pooled = (weights @ (model.embeddings @ model.head.weight)) / weights.sum(axis=1, keepdims=True)

@@ -147,7 +147,7 @@ def _lowest(data: xr.Dataset) -> xr.Dataset:
     """The certified minimum of lowest value of each problem."""
     names = ["loss", *(f"flat_{name}" for name in MEASURES)]
     value = data.value.where(data.kind == "minimum").fillna(np.inf)
-    at = data[names].isel(start=value.argmin("start"))
+    at = data[names].isel(start=value.argmin("start")).drop_vars("start", errors="ignore")
     return at.where(value.min("start") < np.inf)
 
 

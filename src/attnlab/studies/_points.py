@@ -206,7 +206,7 @@ def _drawn(s: PointSettings, teacher: Any, n: int, key: jax.Array, noisy: bool) 
     import jax
 
     x, y = teacher.sample(n, key=key, noisy=noisy)
-    data = {"x": x, "y": 2.0 * y - 1.0 if s.classes else y}
+    data = {"x": x, "y": 2.0 * y.astype(x.dtype) - 1.0 if s.classes else y}
     if s.model.startswith("known-weights"):
         data["a"] = eqx.filter_jit(lambda model, x: jax.vmap(model.attentions)(x))(teacher.model, x)
     return data
