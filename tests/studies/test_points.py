@@ -92,8 +92,7 @@ def test_the_teachers_own_parameters_have_no_error(model):
 
 
 def test_classes_are_judged_by_wrong_labels():
-    with jax.numpy_dtype_promotion("standard"):
-        made = make_problem(PointSettings(**TINY, samples=16, classes=2), jax.random.key(6))
+    made = make_problem(PointSettings(**TINY, samples=16, classes=2), jax.random.key(6))
     assert set(np.asarray(made.problem.data["y"]).tolist()) == {-1.0, 1.0}
     assert 0 < made.error(made.starts[0]) < 1
 
