@@ -191,7 +191,7 @@ def extremes(
     >>> [round(e.value, 9) for e in (*found.largest, *found.smallest)], found.converged
     ([100.0, 99.0, 1.0, 2.0], True)
     >>> print(extremes(quadratic(a), depth=4, max_depth=4).largest[0])
-    λ_max is at least 81.12, NOT CONVERGED (residual 14)
+    λ_max is at least 81.12, NOT CONVERGED (residual 9.8)
     """
     point, places = at(problem, theta), places_of(problem, group)
     size, kind = size_of(problem, places), point.dtype
