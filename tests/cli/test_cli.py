@@ -50,7 +50,6 @@ def test_help_does_not_import_jax():
     ("arguments", "message"),
     [
         (["reproduce", "laws.identiy"], "did you mean 'laws.identity'"),
-        (["reproduce", "beyond"], "has no claim yet"),
         (["reproduce", "--scale", "huge"], "huge"),
         (["reproduce", "--seeds", "0"], "seeds=0: expected at least 1"),
         (["report", "nowhere"], "has no claims.json"),

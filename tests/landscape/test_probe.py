@@ -96,3 +96,30 @@ def test_a_flow_has_curvature_but_no_edge():
 def test_nonsense_is_refused():
     with pytest.raises(AttnlabError, match="expected numbers ≥ 1"):
         Curvature(depth=0)
+
+
+def test_all_of_the_curvature_along_training_and_by_group():
+    """Smallest eigenvalue, trace and density against the dense matrix of the whole and of a block."""
+    looks = (
+        Parameters(),
+        Curvature(depth=16, probes=8, nodes=16),
+        Curvature(depth=16, group="w2", probes=4, every=10),
+    )
+    run = train_model(INIT, squared_error, DATA, steps=20, when=Every(5), record=looks)
+    problem = Problem.of(run.model(0), squared_error, DATA)
+    for row in range(5):
+        theta = jnp.asarray(run.data.theta[0, row].values)
+        at = run.data.isel(seed=0, step=row)
+        whole, block = exact_spectrum(problem, theta), exact_spectrum(problem, theta, group="w2")
+        assert float(at.smallest) == pytest.approx(whole.smallest, abs=1e-9)
+        assert abs(float(at.trace) - whole.trace) <= 4 * float(at.trace_error) + 1e-9
+        # Quadrature: weights are shares, and the mean node is the mean eigenvalue up to the probes' spread.
+        np.testing.assert_allclose(at.weight.sum("place"), 1.0)
+        means = (at.node * at.weight).sum("place").values
+        assert abs(means.mean() - whole.values.mean()) <= 4 * means.std(ddof=1) / 8**0.5
+        assert at.node.max() <= whole.largest * (1 + 1e-9)
+        if row % 2 == 0:
+            assert float(at.sharpness_w2) == pytest.approx(block.largest, rel=1e-9)
+            assert float(at.trace_w2) == pytest.approx(block.trace, rel=1e-9)
+        else:
+            assert np.isnan(float(at.sharpness_w2))

@@ -37,6 +37,15 @@ def made_up(points: int = 2) -> dict[str, xr.Dataset]:
         "points": table,
         "surface": xr.Dataset({"loss": (("a", "b"), 1 + a[:, None] ** 2 + 2 * a**2)}, {"a": a, "b": a}),
         "spectrum": xr.Dataset({"eigenvalue": ("number", [2.0, 1e-3, 0.0, -0.5])}, {"number": range(1, 5)}, told),
+        "descent": xr.Dataset(
+            {
+                "loss": (("a", "b"), 1 + a[:, None] ** 2 + 2 * a**2),
+                **{name: ("step", [1.0, 0.5, 0.0]) for name in ("path_a", "path_b", "away", "path_loss")},
+                "distance": ("step", [0.2, 0.1, 0.0]),
+            },
+            {"a": a, "b": a, "step": [0, 10, 100]},
+            {"share": 0.9, "gradient": 1e-4, "steps": 100, "step_size": 0.01},
+        ),
         "path": xr.Dataset({"loss": ("t", 1 + t * (1 - t))}, {"t": t}, {"barrier": 0.25, "place": 0.5}),
     }
 
@@ -46,7 +55,7 @@ def test_every_part_is_on_the_page_and_names_are_escaped(tmp_path):
     page = landscape_page(data, ABOUT)
     figures = {section.id: [figure.id for figure in section.figures] for section in page.sections}
     assert figures == {"points": ["distinct", "ends"], "certificate": ["spectrum"], "surface": ["surface"],
-                       "path": ["line"], "again": []}  # fmt: skip
+                       "descent": ["descent", "descent_distance"], "path": ["line"], "again": []}  # fmt: skip
     text = render(page)
     assert EVIL not in text
     assert "2 are positive, 1 negative and 1 zero" in text
@@ -75,3 +84,14 @@ def test_nothing_stationary_is_said_in_words():
     assert [section.id for section in page.sections] == ["points", "again"]
     assert page.sections[0].body == ("There is no point to show: the weights escape.",)
     assert "start 1 of problem 1" in page.sections[0].figures[0].table["label"]
+
+
+def test_a_training_path_is_drawn_with_its_distance_from_the_plane():
+    section = next(s for s in landscape_page(made_up(), ABOUT).sections if s.id == "descent")
+    plane, distance = section.figures
+    path = plane.plotly["data"][1]
+    assert (path["x"], path["y"]) == ([1.0, 0.5, 0.0], [1.0, 0.5, 0.0])
+    assert "distance from the plane 0.2" in path["text"][0]
+    assert "at no certified point" in section.body[0]
+    lines = {trace["name"]: trace["y"] for trace in distance.plotly["data"]}
+    assert lines["from the plane"] == [0.2, 0.1, 0.0]

@@ -10,6 +10,7 @@ import pytest
 from attnlab import AttnlabError
 from attnlab.runs import RunContext
 from attnlab.studies import PointSettings, find_points
+from attnlab.studies._explore_landscape import trained_path
 from attnlab.studies._points import FLATNESS, _flat, _teacher, make_problem
 
 CONTEXT = RunContext(root_seed=0, index=0, hash="0" * 64)
@@ -109,3 +110,15 @@ def test_flatness_is_not_measured_where_nothing_is_certified():
 def test_settings_that_mean_nothing_are_refused(wrong):
     with pytest.raises(AttnlabError, match=next(iter(wrong))):
         PointSettings(**{"samples": 16} | wrong)
+
+
+def test_a_training_path_is_the_loss_of_its_own_steps():
+    made = make_problem(PointSettings(model="known-attention", samples=40, starts=1), jax.random.key(0))
+    seen = trained_path(made.problem, made.starts[0], steps=200)
+    assert float(seen.path_loss[0]) == pytest.approx(float(made.problem.value(made.starts[0])))
+    assert float(seen.loss.sel(a=0, b=0)) == pytest.approx(float(seen.path_loss[-1]))
+    assert float(seen.distance[-1]) == pytest.approx(0, abs=1e-9)
+    # Pythagoras: what lies in the plane and what does not make up the whole distance.
+    inside = seen.path_a**2 + seen.path_b**2
+    np.testing.assert_allclose(inside + seen.distance**2, seen.away**2, atol=1e-9)
+    assert 0.5 < seen.attrs["share"] <= 1

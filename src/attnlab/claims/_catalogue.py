@@ -6,12 +6,19 @@ import difflib
 from collections.abc import Iterable
 
 from attnlab._errors import AttnlabError
+from attnlab.claims._beyond import BEYOND
 from attnlab.claims._claim import Claim
 from attnlab.claims._laws import LAWS
 from attnlab.claims._liu2021 import LIU2021
+from attnlab.claims._liu2021_landscape import LANDSCAPE
 from attnlab.claims._lu2021 import LU2021
 
-GROUPS: dict[str, tuple[Claim, ...]] = {"laws": LAWS, "lu2021": LU2021, "liu2021": LIU2021, "beyond": ()}
+GROUPS: dict[str, tuple[Claim, ...]] = {
+    "laws": LAWS,
+    "lu2021": LU2021,
+    "liu2021": LIU2021 + LANDSCAPE,
+    "beyond": BEYOND,
+}
 CLAIMS: dict[str, Claim] = {claim.id: claim for group in GROUPS.values() for claim in group}
 
 

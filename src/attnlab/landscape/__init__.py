@@ -7,7 +7,8 @@ from attnlab.landscape._density import Density, density
 from attnlab.landscape._flatness import Flatness, flatness
 from attnlab.landscape._operator import groups
 from attnlab.landscape._probe import Curvature, Parameters
-from attnlab.landscape._problem import MeanSquare, Problem, squared_error
+from attnlab.landscape._problem import MeanSquare, Problem, cross_entropy, squared_error
+from attnlab.landscape._reduced_words import ReducedWords, reduced_problem
 from attnlab.landscape._spaces import Space, hidden_spaces
 from attnlab.landscape._spectrum import Eigenvalue, Extremes, Spectrum, exact_spectrum, extremes, quadratic
 from attnlab.landscape._stationary import find_saddles, minimise
@@ -28,6 +29,7 @@ __all__ = [
     "MeanSquare",
     "Parameters",
     "Problem",
+    "ReducedWords",
     "Space",
     "Spectrum",
     "Surface",
@@ -35,6 +37,7 @@ __all__ = [
     "align",
     "aligned",
     "certify",
+    "cross_entropy",
     "curved_path",
     "density",
     "eigen_directions",
@@ -49,6 +52,7 @@ __all__ = [
     "minimise",
     "path_directions",
     "quadratic",
+    "reduced_problem",
     "same_point",
     "squared_error",
     "straight_path",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import equinox as eqx
 import jax
@@ -15,10 +15,14 @@ from jaxtyping import Array, Float, PyTree
 from attnlab._errors import AttnlabError
 from attnlab.landscape._lanczos import lanczos, residual, ritz
 from attnlab.landscape._operator import at
-from attnlab.landscape._problem import Loss, Problem
+from attnlab.landscape._problem import Loss, Problem, usual_loss
+from attnlab.landscape._reduced_words import reduced_problem
 from attnlab.landscape._spectrum import DENSE_LIMIT
 from attnlab.landscape._stationary import TOLERANCE
 from attnlab.landscape._symmetry import zero_modes
+from attnlab.landscape._words import word_problem
+from attnlab.models import WordAttention
+from attnlab.tasks import Corpus
 
 Kind = Literal["minimum", "saddle", "degenerate", "no negative curvature found", "not stationary"]
 CHANCE = 1e-3  # of failure, in the statement about what Lanczos may have missed
@@ -117,13 +121,17 @@ class Certificate:
 
 
 def certify(
-    what: Problem | Any, at_or_loss: Float[Array, "parameters"] | Loss | None = None, data: PyTree = None, *,
+    what: Problem | Any, then: Float[Array, "parameters"] | Loss | PyTree = None, data: PyTree = None, *,
     l2: float = 0.0, tolerance: float = TOLERANCE, error: float | None = None, best: float | None = None,
     tangents: Float[Array | np.ndarray, "tangents parameters"] | None = None, dense: int = DENSE_LIMIT,
     depth: int = 128, seed: int = 0,
 ) -> Certificate:  # fmt: skip
-    """Certify a point: ``certify(problem, theta)`` or, of a model where it is, ``certify(model, loss, data, l2=…)``.
+    """Certify a point: ``certify(problem, theta)``, or of a model where it is ``certify(model, data, l2=…)`` or, with a
+    loss of one's own, ``certify(model, loss, data, l2=…)``.
 
+    - without a loss, ``data = {"x": …, "y": …}`` is judged by squared error or, for class numbers, by cross-entropy;
+    - word attention takes a ``Corpus``. Its eigenvalues are those of its reduced coordinates (``reduced_problem``;
+      every other direction has the curvature l2), and without a penalty it is never stationary: weights escape;
     - up to ``dense`` parameters all eigenvalues are computed; above, ``depth`` Lanczos steps from a random vector of
       ``seed`` bound λ_min from above and λ_max from below, and the word minimum is not used;
     - δ = 1000 √parameters · rounding · λ_max, plus what the zero modes are off by;
@@ -136,16 +144,15 @@ def certify(
     >>> certify(quadratic(jnp.diag(jnp.array([2.0, -1.0])))).kind
     'saddle'
     """
-    if isinstance(what, Problem):
-        problem, theta = what, at(what, at_or_loss)  # pyright: ignore[reportArgumentType]
-    elif callable(at_or_loss):
-        problem = Problem.of(what, at_or_loss, data, l2=l2)
-        theta = problem.start
-    else:
-        raise AttnlabError("expected certify(problem, theta) or certify(model, loss, data, l2=…)")
+    problem, theta = _asked(what, then, data, l2)
     value, gradient = (np.asarray(each) for each in _look(problem, theta))
     steepest = float(np.max(np.abs(gradient)))
     still = bool(np.isfinite(value)) and steepest <= tolerance
+    if isinstance(what, WordAttention):
+        still = still and l2 > 0
+        if still:
+            problem = reduced_problem(what, then, l2=l2)  # pyright: ignore[reportArgumentType]
+            theta = problem.start
     modes = zero_modes(problem, theta, given=tangents) if still else np.zeros((0, problem.parameters))
     seen = _all(problem, theta, modes) if problem.parameters <= dense else _outer(problem, theta, modes, depth, seed)
     gap = None if error is None or best is None else error - best
@@ -155,6 +162,23 @@ def certify(
         zero_modes=len(modes), delta=seen.delta, parameters=problem.parameters, depth=seen.depth, floor=seen.floor,
         chance=None if seen.floor is None else CHANCE, error=error, gap=gap,
     )  # fmt: skip
+
+
+def _asked(what: Any, then: Any, data: Any, l2: float) -> tuple[Problem, Float[Array, "parameters"]]:
+    """The problem and the point that the arguments of ``certify`` name."""
+    if isinstance(what, Problem):
+        return what, at(what, then)
+    if isinstance(what, WordAttention) and isinstance(then, Corpus):
+        problem = word_problem(what, then, l2=l2)
+    elif callable(then):
+        problem = Problem.of(what, cast(Loss, then), data, l2=l2)
+    elif then is not None:
+        problem = Problem.of(what, usual_loss(then), then, l2=l2)
+    else:
+        raise AttnlabError(
+            "expected certify(problem, theta), certify(model, data, l2=…) or certify(model, loss, data, l2=…)"
+        )
+    return problem, problem.start
 
 
 def missed(depth: int, size: int, chance: float) -> float:

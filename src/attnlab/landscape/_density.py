@@ -134,6 +134,20 @@ def _recurrences(
     return jax.lax.map(lambda z: recurrence(product, z, depth), starts)
 
 
+def quadratures(
+    product: Callable[[Array], Array], like: Float[Array, "size"], key: Array, probes: int, depth: int
+) -> tuple[Float[Array, "probes depth"], Float[Array, "probes depth"]]:
+    """Nodes and weights of every probe, inside a compiled function: ``zᵀ f(A) z ≈ Σ_j w_j f(θ_j)``, z a unit vector."""
+
+    def one(start: Array) -> tuple[Array, Array]:
+        alphas, betas = recurrence(product, start, depth)
+        values, vectors = jnp.linalg.eigh(jnp.diag(alphas) + jnp.diag(betas[:-1], 1) + jnp.diag(betas[:-1], -1))
+        return values, vectors[0] ** 2
+
+    starts = jax.random.normal(key, (probes, like.shape[0]), like.dtype)
+    return jax.lax.map(one, starts)
+
+
 def recurrence(
     product: Callable[[Array], Array], start: Float[Array, "size"], depth: int
 ) -> tuple[Float[Array, "depth"], Float[Array, "depth"]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,26 +11,34 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from attnlab._errors import AttnlabError
+from attnlab.landscape._density import quadratures
 from attnlab.landscape._lanczos import lanczos, residual, ritz
-from attnlab.landscape._operator import curvature
+from attnlab.landscape._operator import curvature, places_of, size_of
 from attnlab.landscape._problem import Problem
+from attnlab.landscape._trace import operator_trace
 from attnlab.landscape._words import trained_words, word_loss
 from attnlab.training import AbstractProbe, Frame, InstantProbe, Moment, Transition
 
 Dims = dict[str, tuple[str, ...]]
+_DEFLATED = 8
 
 
 @dataclass(frozen=True)
 class Curvature(AbstractProbe):
-    """λ_max of the training loss, by ``depth`` Lanczos steps from one fixed random vector, at the recorded steps.
+    """The curvature of the training loss at the recorded steps: its outermost eigenvalues, trace and density.
 
-    - ``sharpness``: the Ritz value, which is never above λ_max (but for rounding);
-    - ``sharpness_residual``: within so much of it lies an eigenvalue; small against it means converged;
+    - ``sharpness``, ``smallest``: the outermost Ritz values of ``depth`` Lanczos steps from one fixed random vector;
+      λ_max is never below the first nor λ_min above the second (but for rounding);
+    - ``sharpness_residual``, ``smallest_residual``: within so much of each lies an eigenvalue; small means converged;
     - ``edge``: ``λ_max·step_size/2``; plain descent is stable only below 1 (the edge of stability, THEORY C5). Nan at
-      step 0 and in a flow, where no step has been taken.
+      step 0 and in a flow, where no step has been taken;
+    - with ``probes``: ``trace`` and ``trace_error``, its standard error, as ``trace`` estimates it with a few
+      deflated dimensions; with ``nodes`` also ``node`` and ``weight`` (probe, place), quadratures of so many Lanczos
+      steps whose mean over probes is the spectral density.
 
-    The curvature is that of the loss on *all* training data, without the optimiser's weight decay, in the model's own
-    trained parameters, also where training keeps reduced coordinates. Each look costs ``depth + 2`` products of about
+    ``group`` takes the block of some parameters (``groups(problem)``), whose name is then added to each of these. The
+    curvature is that of the loss on *all* training data, without the optimiser's weight decay, in the model's own
+    trained parameters, also where training keeps reduced coordinates. Each look costs ``depth + 3`` products of about
     two gradients each: ``every`` looks only at steps that it divides, and leaves nan in the rows between.
 
     >>> from attnlab.training import Every, GradientDescent, train_model
@@ -42,22 +51,38 @@ class Curvature(AbstractProbe):
     ...     lambda key: Bowl(jnp.ones(2)), loss, jnp.array([[1.0, 3.0]]), steps=20, when=Every(10),
     ...     optimizer=GradientDescent(0.1), record=(Curvature(depth=2),),
     ... )
-    >>> run.data.sharpness[0].round(9).values.tolist(), run.data.edge[0, 1:].round(9).values.tolist()
-    ([3.0, 3.0, 3.0], [0.15, 0.15])
+    >>> run.data.sharpness[0].round(9).values.tolist(), run.data.smallest[0].round(9).values.tolist()
+    ([3.0, 3.0, 3.0], [1.0, 1.0, 1.0])
+    >>> run.data.edge[0, 1:].round(9).values.tolist()
+    [0.15, 0.15]
     """
 
     depth: int = 16
     every: int = 1
     seed: int = 0
+    group: str | None = None
+    probes: int = 0
+    nodes: int = 0
 
     def __post_init__(self):
         if self.depth < 1 or self.every < 1:
             raise AttnlabError(f"depth={self.depth}, every={self.every}: expected numbers ≥ 1")
+        if self.probes == 1 or self.probes < 0 or self.nodes < 0 or (self.nodes and not self.probes):
+            raise AttnlabError(
+                f"probes={self.probes}, nodes={self.nodes}: expected 0 probes or at least 2, and nodes only with probes"
+            )
 
     @property
     def dims(self) -> Dims:
-        """Three numbers."""
-        return {"sharpness": (), "sharpness_residual": (), "edge": ()}
+        """Numbers, and for the density nodes and weights of every probe."""
+        names = ["sharpness", "sharpness_residual", "edge", "smallest", "smallest_residual"]
+        found: Dims = dict.fromkeys((*names, *(("trace", "trace_error") if self.probes else ())), ())
+        if self.nodes:
+            found |= {"node": ("probe", "place"), "weight": ("probe", "place")}
+        return {self._named(name): dims for name, dims in found.items()}
+
+    def _named(self, name: str) -> str:
+        return name if self.group is None else f"{name}_{self.group}"
 
     @property
     def every_step(self) -> bool:
@@ -80,21 +105,37 @@ class Curvature(AbstractProbe):
     def measure(self, memory: Array, moment: Moment) -> dict[str, Array]:
         """The row to record."""
         if self.every == 1:
-            value, error = self._look(moment)
+            found = self._look(moment)
         else:
-            nothing = jnp.full((), jnp.nan, memory.dtype)
-            value, error = jax.lax.cond(
-                moment.step % self.every == 0, lambda: self._look(moment), lambda: (nothing, nothing)
-            )
-        return {"sharpness": value, "sharpness_residual": error, "edge": 0.5 * memory * value}
+            shapes = jax.eval_shape(lambda: self._look(moment))
+            nothing = jax.tree.map(lambda leaf: jnp.full(leaf.shape, jnp.nan, leaf.dtype), shapes)
+            found = jax.lax.cond(moment.step % self.every == 0, lambda: self._look(moment), lambda: nothing)
+        found["edge"] = 0.5 * memory * found["sharpness"]
+        return {self._named(name): value for name, value in found.items()}
 
-    def _look(self, moment: Moment) -> tuple[Array, Array]:
+    def _look(self, moment: Moment) -> dict[str, Array]:
         problem = _problem(moment)
-        product = curvature(problem, problem.start)
-        start = jax.random.normal(jax.random.key(self.seed), problem.start.shape, problem.start.dtype)
-        found = ritz(lanczos(product, start, min(self.depth, problem.parameters)))
-        value = found.values[-1]
-        return value, jnp.maximum(residual(product, value, found.vectors[-1]), found.residuals[-1])
+        places = places_of(problem, self.group)
+        product, size = curvature(problem, problem.start, places), size_of(problem, places)
+        start = jax.random.normal(jax.random.key(self.seed), (size,), problem.start.dtype)
+        pairs = ritz(lanczos(product, start, min(self.depth, size)))
+        found = {}
+        for name, end in (("sharpness", -1), ("smallest", 0)):
+            value = pairs.values[end]
+            off = jnp.maximum(residual(product, value, pairs.vectors[end]), pairs.residuals[end])
+            found |= {name: value, f"{name}_residual": off}
+        return found | self._probed(product, start)
+
+    def _probed(self, product: Callable[[Array], Array], start: Array) -> dict[str, Array]:
+        """Trace and density, where they were asked for."""
+        if not self.probes:
+            return {}
+        key, size = jax.random.fold_in(jax.random.key(self.seed), 1), start.shape[0]
+        each = operator_trace(product, start, key, self.probes, min(_DEFLATED, size))
+        found = {"trace": jnp.mean(each), "trace_error": jnp.std(each, ddof=1) / self.probes**0.5}
+        if self.nodes:
+            found["node"], found["weight"] = quadratures(product, start, key, self.probes, min(self.nodes, size))
+        return found
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
@@ -16,6 +17,7 @@ from attnlab._errors import AttnlabError
 from attnlab.models import trained_parts
 
 Loss = Callable[[Any, PyTree], Array]
+DENSE_LIMIT = 2000  # parameters up to which the whole matrix is computed
 
 
 class Problem(eqx.Module):
@@ -131,6 +133,20 @@ def differences(model: Any, data: PyTree) -> Array:
 
 squared_error = MeanSquare(differences)
 """``mean (model(x) − y)²`` over ``data["x"]``, ``data["y"]``; the model takes one input."""
+
+
+def cross_entropy(model: Any, data: PyTree) -> Array:
+    """Mean cross-entropy of ``model(x)``, logits of the classes, over ``data["x"]`` and class numbers ``data["y"]``."""
+    logits = jax.vmap(model)(data["x"])
+    return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, data["y"]))
+
+
+def usual_loss(data: Any) -> Loss:
+    """Squared error for targets that are floating numbers, cross-entropy for class numbers."""
+    if not isinstance(data, Mapping) or not {"x", "y"} <= set(data):
+        named = sorted(map(str, data)) if isinstance(data, Mapping) else type(data).__name__
+        raise AttnlabError(f'data of {named}: expected {{"x": inputs, "y": targets}}, or give a loss of your own')
+    return squared_error if jnp.issubdtype(jnp.asarray(data["y"]).dtype, jnp.floating) else cross_entropy
 
 
 def _names(moving: PyTree) -> tuple[str, ...]:

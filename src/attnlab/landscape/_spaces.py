@@ -11,7 +11,16 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array
 
-from attnlab.models import Baseline, KnownAttention, KnownWeights, MultiLayer, SelfAttention
+from attnlab.models import (
+    Baseline,
+    KnownAttention,
+    KnownWeights,
+    LinearHead,
+    MultiLayer,
+    SelfAttention,
+    TwoLayerHead,
+    WordAttention,
+)
 
 Matrices = list[Any]
 
@@ -43,7 +52,8 @@ class Space:
 
 
 def hidden_spaces(model: Any) -> list[Space]:
-    """The spaces of a model: of queries and keys and of values, in every layer; of a unit's scale if φ is ReLU.
+    """The spaces of a model: of queries and keys and of values, in every layer; of a unit's scale if φ is ReLU; of
+    word attention query with keys, and embeddings with a linear head.
 
     The values of an inner layer have one only in a stack without residual sums, which would tie them to the input.
     A model that is not known has none, unless it has a method ``hidden_spaces``.
@@ -66,7 +76,33 @@ def hidden_spaces(model: Any) -> list[Space]:
         return _stack(model, lambda m: list(m.layers), residual=model.residual)
     if isinstance(model, KnownWeights):
         return _known(model)
+    if isinstance(model, WordAttention):
+        return word_spaces(model, lambda m: m, lambda _, words: words)
     return []
+
+
+def word_spaces(model: WordAttention, find: Callable[[Any], Any], put: Callable[[Any, Any], Any]) -> list[Space]:
+    """The spaces of word attention inside another model: of query and keys, and of embeddings and a linear first layer.
+
+    ``find(whole)`` is the word attention and ``put(whole, words)`` the whole with another one.
+    """
+
+    def attending(m: Any, first: Matrices, second: Matrices) -> Any:
+        return put(m, eqx.tree_at(lambda w: [w.query, w.keys], find(m), [first[0][:, 0], second[0].T]))
+
+    def reading(m: Any, first: Matrices, second: Matrices) -> Any:
+        return put(m, eqx.tree_at(lambda w: [w.embeddings, _first_layer(w.head)], find(m), [first[0].T, second[0]]))
+
+    spaces = [Space("query and keys", model.query.shape[0],
+                    lambda m: ([find(m).query[:, None]], [find(m).keys.T]), attending)]  # fmt: skip
+    if isinstance(model.head, LinearHead | TwoLayerHead):
+        d = model.embeddings.shape[1]
+        spaces.append(Space("embeddings", d, lambda m: ([find(m).embeddings.T], [_first_layer(find(m).head)]), reading))
+    return spaces
+
+
+def _first_layer(head: Any) -> Array:
+    return head.weight if isinstance(head, LinearHead) else head.weight1
 
 
 def head_of(model: Any) -> Callable[[Any], Baseline] | None:

@@ -14,9 +14,8 @@ from jaxtyping import Array, Float
 from attnlab._errors import AttnlabError
 from attnlab.landscape._lanczos import lanczos, residual, ritz
 from attnlab.landscape._operator import Places, Vector, at, curvature, places_of, size_of
-from attnlab.landscape._problem import Problem
+from attnlab.landscape._problem import DENSE_LIMIT, Problem
 
-DENSE_LIMIT = 2000  # parameters up to which the whole matrix is computed
 _BASIS_BYTES = 2 * 2**30
 _TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
 

@@ -14,10 +14,11 @@ import xarray as xr
 from jaxtyping import Array, Float, Int
 
 from attnlab._errors import AttnlabError
+from attnlab.landscape._krylov import minimise_krylov
 from attnlab.landscape._newton import newton_minimum, newton_stationary
-from attnlab.landscape._problem import MeanSquare, Problem
+from attnlab.landscape._problem import DENSE_LIMIT, MeanSquare, Problem
 
-Method = Literal["bfgs", "lm", "newton"]
+Method = Literal["bfgs", "lm", "newton", "krylov"]
 Starts = Float[Array | np.ndarray, "starts parameters"]
 TOLERANCE = 1e-8
 ESCAPED = 10.0  # without a penalty: this many times the norm of the start, or of 1
@@ -27,7 +28,7 @@ _First = Callable[[Problem, Array, int], tuple[Array, Array]]
 
 
 def minimise(
-    problem: Problem, starts: Starts, *, method: Method = "bfgs", tolerance: float = TOLERANCE, steps: int = 2000,
+    problem: Problem, starts: Starts, *, method: Method | None = None, tolerance: float = TOLERANCE, steps: int = 2000,
     newton_steps: int = 200,
 ) -> xr.Dataset:  # fmt: skip
     """Minimise ``L`` from every start (starts, parameters) until ``‖∇L‖_∞ ≤ tolerance``, in float64.
@@ -35,7 +36,9 @@ def minimise(
     - ``"bfgs"``: optimistix' BFGS of at most ``steps`` steps; ``"lm"``: its Levenberg–Marquardt, for a ``MeanSquare``
       loss; ``"newton"``: nothing first. Each is followed by saddle-free Newton, of at most ``newton_steps`` steps;
     - a start that fails is begun anew with the next of bfgs, lm (if the loss allows) and newton, but not where
-      ``l2 = 0``: there the weights mostly escape, which is said and not tried again.
+      ``l2 = 0``: there the weights mostly escape, which is said and not tried again;
+    - ``"krylov"``: L-BFGS, then Newton with conjugate gradients, by products ``∇²L v`` alone. The choice above 2000
+      parameters, where the others would need the whole matrix.
 
     The data set has along ``start``: ``theta``; ``value`` L; ``loss`` without the penalty; ``gradient`` ``‖∇L‖_∞``;
     ``norm`` ``‖θ‖``; ``steps`` and ``newton_steps``; ``method``, the one that ended it; ``status``: ``"stationary"``,
@@ -54,6 +57,8 @@ def minimise(
     >>> found.status.values.tolist(), bool((found.gradient <= 1e-8).all())
     (['stationary', 'stationary', 'stationary'], True)
     """
+    if method is None:
+        method = "bfgs" if problem.parameters <= DENSE_LIMIT else "krylov"
     if method not in get_args(Method):
         raise AttnlabError(f"method={method!r}: expected one of {', '.join(get_args(Method))}")
     if method == "lm" and not isinstance(problem.loss, MeanSquare):
@@ -74,7 +79,7 @@ def minimise(
 
 
 def find_saddles(
-    problem: Problem, starts: Starts, *, tolerance: float = TOLERANCE, newton_steps: int = 200
+    problem: Problem, starts: Starts, *, tolerance: float = TOLERANCE, newton_steps: int = 1000
 ) -> xr.Dataset:
     """Stationary points of any kind from every start, by Levenberg–Marquardt on ``½‖∇L‖²``; as ``minimise`` returns.
 
@@ -92,7 +97,7 @@ def find_saddles(
 
 
 def _fallbacks(problem: Problem, method: Method) -> list[Method]:
-    if problem.l2 == 0:
+    if problem.l2 == 0 or method == "krylov":
         return []
     order: list[Method] = ["bfgs", "lm", "newton"]
     return [m for m in order if m != method and (m != "lm" or isinstance(problem.loss, MeanSquare))]
@@ -112,7 +117,10 @@ def _checked(problem: Problem, starts: Starts) -> Float[Array, "starts parameter
 def _run(
     problem: Problem, starts: Array, method: Method, tolerance: float, steps: int, newton_steps: int
 ) -> xr.Dataset:
-    theta, taken, newton = _minima(problem, starts, method, tolerance, steps, newton_steps)
+    if method == "krylov":
+        theta, taken, newton = map(jnp.asarray, minimise_krylov(problem, starts, tolerance, steps, newton_steps))
+    else:
+        theta, taken, newton = _minima(problem, starts, method, tolerance, steps, newton_steps)
     return _measured(problem, theta, taken, newton, method)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attnlab.report._bands import band_figure
 from attnlab.report._dynamics import again_section, card_of_entry
 from attnlab.report._heat import heat_table
 from attnlab.report._page import Figure, Page, Section
@@ -40,7 +41,7 @@ def landscape_page(data: Data, about: Mapping[str, Any]) -> Page:
       ``error``, ``loss``, ``value``, ``smallest``, ``largest`` and measures of flatness ``flat_…``;
     - ``data["surface"]``: ``loss`` (a, b) around the best; ``data["spectrum"]``: ``eigenvalue`` (number), from the
       largest down, with the attributes ``certificate``, ``zero_modes``, ``delta``, ``l2``; ``data["path"]``: ``loss``
-      (t) with the attributes ``barrier``, ``place``, ``distance``.
+      (t) with the attributes ``barrier``, ``place``, ``distance``; ``data["descent"]``: as ``trained_path`` gives it.
 
     All but the first may be missing; ``about["absent"]`` says why for ``"points"`` and ``"path"``. Otherwise ``about``
     is as for ``dynamics_page``.
@@ -138,7 +139,24 @@ def _best(data: Data) -> tuple[Section, ...]:
         body = (_lowest_words(data["surface"]),)
         figure = surface_figure(data["surface"], id="surface")
         sections.append(Section("surface", "What lies around it?", statement, body=body, figures=(figure,)))
+    if "descent" in data:
+        sections.append(_descent(data["descent"]))
     return tuple(sections)
+
+
+def _descent(descent: xr.Dataset) -> Section:
+    told = descent.attrs
+    statement = "Adam from the first start that the search took there, in the plane in which its path varies most."
+    body = (
+        f"After {int(told['steps'])} steps of size {number(told['step_size'])} the largest entry of the gradient is "
+        f"{number(told['gradient'], 2)}: training stopped here, at no certified point. The plane holds "
+        f"{100 * float(told['share']):.3g}\u00a0% of the path's squared extent; where the distance from it is large, "
+        "the heights under the path are not those that training met.",
+    )
+    return Section(
+        "descent", "How does training get there?", statement, body=body,
+        figures=(descent_figure(descent, id="descent"), distance_figure(descent, id="descent_distance")),
+    )  # fmt: skip
 
 
 def _zero_words(spectrum: xr.Dataset) -> str:
@@ -183,9 +201,67 @@ def _lowest_words(surface: xr.Dataset) -> str:
 
 def surface_figure(surface: xr.Dataset, *, id: str) -> Figure:
     """Contours of the loss, coloured by its logarithm, with the centre marked."""
-    loss = surface["loss"].transpose("b", "a")
-    a, b, values = short(loss["a"].values), short(loss["b"].values), loss.values
-    heights = np.log10(np.maximum(values, np.finfo(float).tiny))
+    contour, table, (low, high) = _contours(surface["loss"])
+    centre = _cross("the point")
+    style = layout(520, xaxis=axis("a, first direction"), yaxis=axis("b, second direction"))
+    size = surface["loss"].sizes
+    return Figure(
+        id, "The loss around the lowest point found",
+        "Loss with penalty; lines are even steps of its logarithm. Each direction is random, with what feeds each "
+        "neuron as long as at the point itself (filter-normalised), so that 1 is a change as large as the weights. "
+        "Cross: the point.",
+        f"Contours of the loss on {size['a']} × {size['b']} points, from {number(low)} to {number(high)}.",
+        {"data": [contour, centre], "layout": style}, table,
+    )  # fmt: skip
+
+
+def descent_figure(descent: xr.Dataset, *, id: str) -> Figure:
+    """The plane of a training path with the path projected on it."""
+    contour, table, (low, high) = _contours(descent["loss"])
+    a, b, steps = descent["path_a"].values, descent["path_b"].values, descent["step"].values
+    off, losses = descent["distance"].values, descent["path_loss"].values
+    said = [f"step {step}<br>loss there {number(loss)}<br>distance from the plane {number(far)}"
+            for step, loss, far in zip(steps, losses, off, strict=True)]  # fmt: skip
+    path = {"type": "scatter", "mode": "lines+markers", "x": short(a), "y": short(b), "name": "training",
+            "line": {"color": "#14181f", "width": 2}, "marker": {"color": VERMILLION, "size": 5}, "text": said,
+            "hovertemplate": "%{text}<extra></extra>", "showlegend": False}  # fmt: skip
+    style = layout(520, xaxis=axis("a, along the path's widest direction"), yaxis=axis("b, along the next"))
+    return Figure(
+        id, "Training on the plane of its path",
+        "Loss with penalty on the plane through the end of training; the line is the path's nearest points on the "
+        "plane, a dot per recorded step (evenly spaced in log time). Cross: where training stopped. Axes are distances "
+        "between weights.",
+        f"The path of {len(steps)} recorded steps over contours from {number(low)} to {number(high)}.",
+        {"data": [contour, path, _cross("where training stopped")], "layout": style}, table,
+    )  # fmt: skip
+
+
+def distance_figure(descent: xr.Dataset, *, id: str) -> Figure:
+    """How far from the plane the path runs."""
+    steps = descent["step"].values.astype(float)
+    return band_figure(
+        np.maximum(steps, 0.5),
+        {
+            "from the plane": descent["distance"].expand_dims("seed"),
+            "from its end": descent["away"].expand_dims("seed"),
+        },
+        id=id, title="How far the path is from the plane", x_label="step", y_label="distance between weights",
+        log_x=True, singles=0, caption="Step 0 is drawn at one half. Where the two lines are near each other, the "
+                                       "picture above says little of what training met.",
+    )  # fmt: skip
+
+
+def _cross(name: str) -> dict[str, Any]:
+    marker = {"symbol": "x", "size": 11, "color": "#ffffff", "line": {"color": "#14181f", "width": 1.5}}
+    return {"type": "scatter", "mode": "markers", "x": [0], "y": [0], "name": name, "marker": marker,
+            "showlegend": False, "hovertemplate": f"{name}<extra></extra>"}  # fmt: skip
+
+
+def _contours(values: xr.DataArray) -> tuple[dict[str, Any], dict[str, Any], tuple[float, float]]:
+    """Contours of the logarithm of a loss (a, b), the numbers as a table, and the lowest and highest of them."""
+    loss = values.transpose("b", "a")
+    a, b, rows = short(loss["a"].values), short(loss["b"].values), loss.values
+    heights = np.log10(np.maximum(rows, np.finfo(float).tiny))
     low, high = float(heights.min()), float(heights.max())
     ticks = np.linspace(low, high, 6)
     bar = {"title": {"text": "loss", "font": {"size": 13, "color": MUTED}}, "tickvals": short(ticks),
@@ -195,24 +271,12 @@ def surface_figure(surface: xr.Dataset, *, id: str) -> Figure:
         "type": "contour", "x": a, "y": b, "z": [short(row) for row in heights], "colorscale": _HEIGHTS,
         "colorbar": bar, "contours": {"start": low, "end": high, "size": (high - low) / 20 or 1.0},
         "ncontours": 20, "autocontour": False, "line": {"width": 0.5, "color": "#ffffff"}, "showlegend": False,
-        "customdata": [short(row) for row in values],
+        "customdata": [short(row) for row in rows],
         "hovertemplate": "a %{x:.3~g}, b %{y:.3~g}<br>loss %{customdata:.4~g}<extra></extra>",
     }  # fmt: skip
-    marker = {"symbol": "x", "size": 11, "color": "#ffffff", "line": {"color": "#14181f", "width": 1.5}}
-    centre = {"type": "scatter", "mode": "markers", "x": [0], "y": [0], "name": "the point", "marker": marker,
-              "showlegend": False, "hovertemplate": "the point<extra></extra>"}  # fmt: skip
-    style = layout(520, xaxis=axis("a, first direction"), yaxis=axis("b, second direction"))
     places = np.meshgrid(loss["a"].values, loss["b"].values)
-    table = {"a": short(places[0].ravel()), "b": short(places[1].ravel()), "loss": short(values.ravel())}
-    return Figure(
-        id, "The loss around the lowest point found",
-        "Loss with penalty; lines are even steps of its logarithm. Each direction is random, with what feeds each "
-        "neuron as long as at the point itself (filter-normalised), so that 1 is a change as large as the weights. "
-        "Cross: the point.",
-        f"Contours of the loss on {values.shape[1]} × {values.shape[0]} points, from {number(10**low)} to "
-        f"{number(10**high)}.",
-        {"data": [contour, centre], "layout": style}, table,
-    )  # fmt: skip
+    table = {"a": short(places[0].ravel()), "b": short(places[1].ravel()), "loss": short(rows.ravel())}
+    return contour, table, (10**low, 10**high)
 
 
 def _between(data: Data, absent: Mapping[str, str]) -> tuple[Section, ...]:

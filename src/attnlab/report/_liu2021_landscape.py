@@ -113,18 +113,18 @@ def _falls(data: Data) -> list[Figure]:
     first = float(np.nanmedian(table["typical"].sel(model="known-attention").isel(samples=0)))
     judged = ("known-attention", "known-weights")
     found = [_estimated(_finite(table["fall"].sel(model=model)), np.median) for model in models]
-    tones = [[_tone(one, -np.inf, -0.5) if model in judged else ""] for model, one in zip(models, found, strict=True)]
+    tones = [[_tone(one, -np.inf, -0.25) if model in judged else ""] for model, one in zip(models, found, strict=True)]
     return [
         band_figure(
             sizes, series, id="fall_errors", title="The error of minima against samples", x_label="samples",
             y_label="median error of a problem's minima", log_x=True, log_y=True, singles=0,
-            guides={"slope −1/2": (sizes, first * (sizes / sizes[0]) ** -0.5)},
+            guides={"slope −1/4": (sizes, first * (sizes / sizes[0]) ** -0.25)},
             caption="Line: median over problems. Band: 10–90 % of problems. The guide begins at the known gate's.",
         ),
         heat_table(
             [_name(model) for model in models], ["exponent of the error in n"], [[one[3]] for one in found],
             id="fall_exponents", title="How fast the error falls", tones=tones,
-            caption="Median over problems, with its 95 % interval; −0.5 or less is asked for of the two models of "
+            caption="Median over problems, with its 95 % interval; −0.25 or less is asked for of the two models of "
                     "known attention.",
         ),
     ]  # fmt: skip

@@ -22,10 +22,11 @@ from attnlab.studies._points import WORK, Made, PointSettings, make_problem
 from attnlab.studies._study import arm_plan, split_arms
 
 if TYPE_CHECKING:
-    from attnlab.landscape import Certificate
+    from attnlab.landscape import Certificate, Problem
 
 _ELSEWHERE = ("arm", "seed", "flat", "keep", "drawn", "shuffled", "test_points")
 _GRID = 31  # points of the surface in each direction
+_PATH = 80  # recorded steps of a training path
 _ESCAPE = ": without a penalty (l2 = 0) the weights escape to ever larger norms and nothing is stationary"
 _ENDS = {"minimum": "at a minimum", "saddle": "at a saddle", "degenerate": "at a degenerate point",
          "not stationary": "nowhere stationary"}  # fmt: skip
@@ -46,15 +47,17 @@ def explore_landscape(
 
     The data are ``"starts"``, where each start of each problem (seed, start) ended, as ``find_points`` returns it; and
     of the first problem: ``"points"``, the distinct stationary points, minima first and the lowest first, with the
-    ``share`` of starts that ended in each; and around the first of these ``"surface"`` (a, b), ``"spectrum"`` (all
+    ``share`` of starts that ended in each; around the first of these ``"surface"`` (a, b), ``"spectrum"`` (all
     eigenvalues) and, if there are two distinct minima, ``"path"``, the straight line between the two best after
-    alignment. What there is nothing to draw for is left out. Interrupted and called again, it goes on where it was.
+    alignment; and ``"descent"``, how Adam trains from the first of the starts that ended there: the plane in which its
+    path varies most, the path projected on it, and its distance from the plane. What there is nothing to draw for is
+    left out. Interrupted and called again, it goes on where it was.
     """
     out = checked_folder(folder, "landscape")
     if seeds < 1 or settings.noise < 0:
         raise AttnlabError(f"seeds={seeds} must be ≥ 1, noise={settings.noise} must be ≥ 0")
     begun = time.monotonic()
-    settings = replace(settings, keep=True, flat=True)
+    settings = replace(settings, keep=True, flat="all")
     default = asdict(PointSettings())
     changed = {k: v for k, v in asdict(settings).items() if v != default[k] and k not in ("arm", "seed")}
     name = hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:8]
@@ -89,6 +92,7 @@ def _look(s: PointSettings, root_seed: int, found: xr.Dataset, data: dict[str, x
     best = float(np.nanmin(points.error.values))
     certificate = certify(made.problem, jnp.asarray(thetas[0]), error=float(points.error[0]), best=best)
     data["surface"], data["spectrum"] = _around(made, thetas[0], certificate)
+    data["descent"] = trained_path(made.problem, made.starts[int(points.first_start[0])])
     if int((points.kind == "minimum").sum()) > 1:
         data["path"] = _between(made, thetas[0], thetas[1])
     return certificate
@@ -132,6 +136,40 @@ def _around(made: Made, theta: np.ndarray, certificate: Certificate) -> tuple[xr
     told = {"kind": certificate.kind, "zero_modes": certificate.zero_modes, "delta": certificate.delta}
     told |= {"l2": float(made.problem.l2), "certificate": str(certificate)}
     return seen.data.assign_attrs(kind=certificate.kind), values.assign_attrs(told)
+
+
+def trained_path(problem: Problem, start: Any, *, steps: int = 3000, step_size: float = 0.01) -> xr.Dataset:
+    """Training by Adam from a start, seen in the plane in which its path varies most about its end.
+
+    - ``loss`` (a, b): L on the plane; ``path_a``, ``path_b`` (step): the path's nearest points on it; ``distance``
+      (step): how far from the plane it runs, ``away``: how far from its end; ``path_loss`` (step): L on the path;
+    - attributes ``share``, of the path's squared extent that the plane holds, and ``gradient``, ‖∇L‖_∞ at its end.
+    """
+    import jax.numpy as jnp
+
+    from attnlab.landscape import Parameters, path_directions, surface
+    from attnlab.training import Adam, Logarithmic, Loss, train_model
+
+    def loss(model: Any, _: Any) -> Any:
+        return problem.value(problem.flatten(model))
+
+    run = train_model(
+        lambda key: problem.model(start), loss, jnp.zeros(1), steps=steps, optimizer=Adam(step_size),
+        record=(Loss(), Parameters()), when=Logarithmic(_PATH), trained=lambda model: problem.trained, progress=False,
+    )  # fmt: skip
+    path = run.data.theta.isel(seed=0).values
+    end, directions = jnp.asarray(path[-1]), path_directions(path)
+    extent = np.abs((path - path[-1][None]) @ np.asarray(directions).T).max(axis=0)
+    first, second = (float(1.15 * reach) or 1.0 for reach in np.maximum(extent, 0.1 * extent.max()))
+    seen = surface(problem, end, directions=directions, span=(first, second), points=_GRID)
+    along = seen.project(path).rename(point="step", a="path_a", b="path_b")
+    found = seen.data.assign({str(name): along[name] for name in along.data_vars})
+    found = found.assign(path_loss=("step", run.data.loss.isel(seed=0).values))
+    found = found.assign_coords(step=run.data.step.values)
+    away = float((along.away**2).sum())
+    held = 1 - float((along.distance**2).sum()) / away if away else 1.0
+    gradient = float(jnp.max(jnp.abs(problem.gradient(end))))
+    return found.assign_attrs(share=held, gradient=gradient, steps=steps, step_size=step_size)
 
 
 def _between(made: Made, a: np.ndarray, b: np.ndarray) -> xr.Dataset:

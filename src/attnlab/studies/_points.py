@@ -39,7 +39,8 @@ class PointSettings:
       regression; 2 label by the sign of the teacher's output, for cross-entropy.
     - ``l2``: λ of ½λ‖θ‖²; ``starts`` at the ``scales`` in turn. ``saddles`` looks for stationary points of any kind
       instead of minima.
-    - ``flat``: measures of flatness at every certified minimum. ``keep``: the points themselves.
+    - ``flat``: measures of flatness, ``"all"`` at every certified minimum, ``"lowest"`` at the one of least L, ``""``
+      nowhere. ``keep``: the points themselves.
     """
 
     arm: str = ""
@@ -54,7 +55,7 @@ class PointSettings:
     starts: int = 9
     scales: tuple[float, ...] = (0.1, 1.0, 3.0)
     saddles: bool = False
-    flat: bool = False
+    flat: str = ""
     keep: bool = False
     test_points: int = 2000
 
@@ -68,6 +69,8 @@ class PointSettings:
             )
         if self.drawn is not None and self.drawn < self.samples:
             raise AttnlabError(f"drawn={self.drawn}: expected at least samples={self.samples}")
+        if self.flat not in ("", "lowest", "all"):
+            raise AttnlabError(f"flat={self.flat!r}: expected 'lowest', 'all' or ''")
         if self.l2 < 0 or self.classes not in (0, 2):
             raise AttnlabError(f"l2={self.l2} must be ≥ 0, classes={self.classes} must be 0 or 2")
 
@@ -109,7 +112,10 @@ def find_points(s: PointSettings, context: RunContext) -> xr.Dataset:
     }
     columns |= {name: found[name].values for name in ("loss", "value", "gradient", "norm")}
     if s.flat:
-        columns |= _flat(made.problem, thetas, [c.kind == "minimum" for c in certificates])
+        minima = np.array([c.kind == "minimum" for c in certificates])
+        if s.flat == "lowest" and minima.any():
+            minima = np.arange(s.starts) == np.where(minima, found.value.values, np.inf).argmin()
+        columns |= _flat(made.problem, thetas, minima.tolist())
     data = xr.Dataset({name: ("start", np.asarray(values)) for name, values in columns.items()})
     data = data.assign_coords(start=np.arange(s.starts)).assign(parameters=made.problem.parameters)
     return data.assign(theta=(("start", "parameter"), found.theta.values)) if s.keep else data

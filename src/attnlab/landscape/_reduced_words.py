@@ -1,0 +1,122 @@
+"""Word attention in the coordinates that its loss sees: where a certificate of it is possible (THEORY A2, B3)."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, PyTree
+
+from attnlab._errors import AttnlabError
+from attnlab.landscape._problem import Problem
+from attnlab.landscape._spaces import Space, word_spaces
+from attnlab.landscape._words import trained_words
+from attnlab.models import Incidence, WordAttention, pool
+from attnlab.tasks import Corpus
+
+
+class ReducedWords(eqx.Module):
+    """Word attention without the directions in which its loss is flat whatever the data.
+
+    - ``along``: (words,), the keys along the unit query, ``σ_w = κ_w·q/|q|``, so that ``s_w = |q| σ_w``; ``None``
+      where the query moves too or the keys do not;
+    - ``table``: (words, r), the embeddings in an orthonormal basis Q of what the head reads, ``Y = E Q``; ``None``
+      where the head moves too or the embeddings do not;
+    - ``base``: all else; of it only the trained parts that have no reduced coordinates move.
+
+    Lengths are kept: at a stationary point with a penalty ``‖K‖² = ‖σ‖²`` and ``‖E‖² = ‖Y‖²``, since what is left out
+    is penalised and nothing else. There the curvature is exactly λ and bends with nothing: a certificate in these
+    coordinates is one of the whole model.
+    """
+
+    along: Float[Array, "words"] | None
+    table: Float[Array, "words r"] | None
+    basis: Float[Array, "d r"] | None
+    base: WordAttention
+
+    @classmethod
+    def of(cls, model: WordAttention) -> ReducedWords:
+        """The model's own point; what its keys have across the query, and its embeddings beyond the head, is lost."""
+        moves = set(model.trained)
+        along = table = basis = None
+        if "keys" in moves and "query" not in moves:
+            along = model.keys @ (model.query / jnp.linalg.norm(model.query))
+        projection = model.head.projection()
+        if "embeddings" in moves and "head" not in moves and projection is not None:
+            basis = jnp.linalg.qr(projection)[0]
+            table = model.embeddings @ basis
+        return cls(along, table, basis, model)
+
+    def expand(self) -> WordAttention:
+        """The word attention that it stands for, of the smallest norm."""
+        model = self.base
+        if self.along is not None:
+            unit = model.query / jnp.linalg.norm(model.query)
+            model = eqx.tree_at(lambda m: m.keys, model, self.along[:, None] * unit[None, :])
+        if self.table is not None and self.basis is not None:
+            model = eqx.tree_at(lambda m: m.embeddings, model, self.table @ self.basis.T)
+        return model
+
+    def logits(self, incidence: Incidence) -> Float[Array, "sentences classes"]:
+        """Of every sentence, up to a shift common to its logits."""
+        base = self.base
+        scores = base.scores() if self.along is None else jnp.linalg.norm(base.query) * self.along
+        table, projection = base.table(), base.head.projection()
+        if self.table is not None and self.basis is not None and projection is not None:
+            table = self.table @ (self.basis.T @ projection)
+        return jax.vmap(base.head.finish)(pool(scores, table, incidence))
+
+    def hidden_spaces(self) -> list[Space]:
+        """What may still be turned: query with keys, embeddings with head, where both move."""
+        return word_spaces(self.base, lambda model: model.base, lambda model, base: _rebased(model, base))
+
+
+def reduced_problem(model: WordAttention, corpus: Corpus, *, l2: float) -> Problem:
+    """The landscape of word attention with a penalty on every trained part, in reduced coordinates.
+
+    ``problem.model(theta).expand()`` is the word attention of a point. Without a penalty cross-entropy has no
+    stationary point (weights escape), so that l2 must be positive.
+
+    >>> from attnlab.landscape import certify, groups, minimise
+    >>> from attnlab.models import WordAttentionConfig
+    >>> corpus = Corpus.from_tokens([["good", "film"], ["bad", "film"], ["good", "plot"]], labels=[1, 0, 1])
+    >>> config = WordAttentionConfig.for_corpus(corpus, embedding_dim=5, embedding_std=0.1)
+    >>> problem = reduced_problem(config.init(jax.random.key(0)), corpus, l2=0.01)
+    >>> groups(problem)
+    {'along': 4, 'table': 4}
+    >>> found = minimise(problem, problem.start[None])
+    >>> certify(problem.model(jnp.asarray(found.theta.values[0])).expand(), corpus, l2=0.01).kind
+    'minimum'
+    """
+    if not l2 > 0:
+        raise AttnlabError(
+            f"l2={l2}: word attention has stationary points only with a penalty on every trained part (l2 > 0); "
+            "without one the weights escape"
+        )
+    reduced = ReducedWords.of(model)
+    data = Incidence.of(corpus, model.query.dtype)
+    return Problem.of(reduced, _loss, data, l2=l2, trained=_moving)
+
+
+def _loss(model: ReducedWords, incidence: Incidence) -> Float[Array, ""]:
+    return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(model.logits(incidence), incidence.labels))
+
+
+def _moving(model: ReducedWords) -> PyTree:
+    """True for the reduced coordinates and for the trained parts without any."""
+    parts = trained_words(model.base)
+    if model.along is not None:
+        parts = eqx.tree_at(lambda tree: tree.keys, parts, False)
+    if model.table is not None:
+        parts = eqx.tree_at(lambda tree: tree.embeddings, parts, False)
+    return ReducedWords(
+        None if model.along is None else True,  # pyright: ignore[reportArgumentType]
+        None if model.table is None else True,  # pyright: ignore[reportArgumentType]
+        None if model.basis is None else False,  # pyright: ignore[reportArgumentType]
+        parts,
+    )
+
+
+def _rebased(model: ReducedWords, base: WordAttention) -> ReducedWords:
+    return eqx.tree_at(lambda m: m.base, model, base)
