@@ -1,8 +1,8 @@
 """attnlab: the laboratory for the theory of attention.
 
 The names most used, gathered from their rooms; each is loaded when first asked for, so that ``import attnlab`` is
-quick. Everything else is found in the rooms: ``attnlab.tasks``, ``models``, ``training``, ``dynamics``, ``stats``,
-``runs``, ``studies``, ``claims``, ``report``.
+quick. Everything else is found in the rooms: ``attnlab.tasks``, ``models``, ``training``, ``dynamics``,
+``complexity``, ``landscape``, ``estimators``, ``stats``, ``runs``, ``studies``, ``claims``, ``report``.
 """
 
 from __future__ import annotations
@@ -16,16 +16,19 @@ if TYPE_CHECKING:
     from attnlab._errors import AttnlabError
     from attnlab.claims import Claim, Control, Criterion, reproduce
     from attnlab.dynamics import ReducedModel, identity_error, reduced_descent, reduced_flow, sen_error, sen_norm
+    from attnlab.estimators import AttentionClassifier, load_classifier
+    from attnlab.landscape import certify
     from attnlab.models import WordAttention, WordAttentionConfig, attention_of
     from attnlab.runs import Plan, run_plan
-    from attnlab.studies import TopicSettings, explore, predict
-    from attnlab.tasks import Corpus, TopicTask
+    from attnlab.studies import TextSource, TextStudy, TopicSettings, explore, predict, study_texts
+    from attnlab.tasks import Corpus, TopicTask, read_texts
     from attnlab.training import Adam, GradientDescent, GradientFlow, Trajectory, train, train_model
 
 _ROOMS = {
     "AttnlabError": "_errors",
     "Corpus": "tasks",
     "TopicTask": "tasks",
+    "read_texts": "tasks",
     "WordAttention": "models",
     "WordAttentionConfig": "models",
     "attention_of": "models",
@@ -41,9 +44,15 @@ _ROOMS = {
     "ReducedModel": "dynamics",
     "reduced_flow": "dynamics",
     "reduced_descent": "dynamics",
+    "certify": "landscape",
+    "AttentionClassifier": "estimators",
+    "load_classifier": "estimators",
     "TopicSettings": "studies",
     "explore": "studies",
     "predict": "studies",
+    "TextSource": "studies",
+    "TextStudy": "studies",
+    "study_texts": "studies",
     "Plan": "runs",
     "run_plan": "runs",
     "Claim": "claims",
@@ -56,6 +65,7 @@ __all__ = [  # noqa: RUF022  (in the order of the rooms)
     "AttnlabError",
     "Corpus",
     "TopicTask",
+    "read_texts",
     "WordAttention",
     "WordAttentionConfig",
     "attention_of",
@@ -71,9 +81,15 @@ __all__ = [  # noqa: RUF022  (in the order of the rooms)
     "ReducedModel",
     "reduced_flow",
     "reduced_descent",
+    "certify",
+    "AttentionClassifier",
+    "load_classifier",
     "TopicSettings",
     "explore",
     "predict",
+    "TextSource",
+    "TextStudy",
+    "study_texts",
     "Plan",
     "run_plan",
     "Claim",

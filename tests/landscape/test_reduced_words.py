@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attnlab._errors import AttnlabError
-from attnlab.landscape import Problem, certify, exact_spectrum, minimise, reduced_problem, word_problem, zero_modes
+from attnlab.landscape import Problem, certify, exact_spectrum, minimise, reduced_problem, word_problem
 from attnlab.models import BaselineConfig, WordAttentionConfig
 from attnlab.tasks import TopicTask
 
@@ -58,16 +58,8 @@ def test_the_model_is_certified_where_it_is(ended):
     assert certificate.parameters == problem.parameters
     assert certificate.inertia is not None
     assert sum(certificate.inertia) == problem.parameters - certificate.zero_modes
-
-
-def test_embeddings_and_a_trained_head_turn_together():
-    """Embeddings of rank one at a minimum of two classes: of three planes, the two that hold their direction turn."""
-    problem = reduced_problem(words("linear"), CORPUS, l2=L2)
-    found = minimise(problem, problem.start[None])
-    theta = jnp.asarray(found.theta.values[0])
-    modes = zero_modes(problem, theta)
-    assert len(modes) == 2
-    assert np.abs(np.asarray(jax.vmap(lambda v: problem.hvp(theta, v))(jnp.asarray(modes)))).max() < 1e-8
+    # Embeddings of rank one at a minimum of two classes: of three planes, the two that hold their direction turn.
+    assert certificate.zero_modes == (2 if "head" in model.trained else 0)
 
 
 def test_a_trained_query_turns_with_its_keys():
@@ -84,8 +76,6 @@ def test_without_a_penalty_nothing_is_stationary(ended):
     _, _, model = ended
     certificate = certify(model, CORPUS, tolerance=10.0)  # even if the gradient were small
     assert certificate.kind == "not stationary"
-    with pytest.raises(AttnlabError, match="weights escape"):
-        reduced_problem(model, CORPUS, l2=0.0)
 
 
 def test_a_trained_model_is_not_stationary_and_says_its_gradient(ended):
@@ -99,9 +89,11 @@ def test_a_trained_model_is_not_stationary_and_says_its_gradient(ended):
 
 def test_products_alone_end_where_the_whole_matrix_ends():
     problem = reduced_problem(words("fixed"), CORPUS, l2=L2)
-    dense, free = (minimise(problem, problem.start[None], method=method) for method in ("bfgs", "krylov"))
+    free = minimise(problem, problem.start[None], method="krylov")
     assert free.status.values.tolist() == ["stationary"]
-    assert float(free.value[0]) == pytest.approx(float(dense.value[0]), rel=1e-10)
+    assert certify(problem, jnp.asarray(free.theta.values[0])).kind == "minimum"
+    again = minimise(problem, jnp.asarray(free.theta.values), method="newton")
+    assert float(free.value[0]) == pytest.approx(float(again.value[0]), rel=1e-10)
 
 
 def test_data_alone_say_which_loss():

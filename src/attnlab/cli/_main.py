@@ -14,11 +14,13 @@ from attnlab.cli._claims import claims
 from attnlab.cli._digits import digits
 from attnlab.cli._dynamics import dynamics
 from attnlab.cli._landscape import landscape
-from attnlab.cli._many import ManyCommand
+from attnlab.cli._many import FilesCommand, ManyCommand
+from attnlab.cli._predict import predict
 from attnlab.cli._report import report
 from attnlab.cli._reproduce import reproduce
 from attnlab.cli._runs import runs
 from attnlab.cli._samples import samples
+from attnlab.cli._study import study
 
 _HELP = """The laboratory for the theory of attention.
 
@@ -48,6 +50,8 @@ def _options(
 
 
 app.command()(reproduce)
+app.command(cls=FilesCommand)(study)
+app.command()(predict)
 app.command()(dynamics)
 app.command(cls=ManyCommand)(samples)
 app.command(cls=ManyCommand)(digits)

@@ -18,16 +18,28 @@ class ManyCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the line."""
-        names = {
-            name: param.opts[0] for param in self.params if getattr(param, "multiple", False) for name in param.opts
-        }
-        try:
-            return super().parse_args(ctx, expand(args, names))
-        except ValueError as error:
-            raise typer.BadParameter(str(error), ctx=ctx) from error
+        return super().parse_args(ctx, _expanded(self, ctx, args, commas=True))
 
 
-def expand(args: Sequence[str], names: Mapping[str, str]) -> list[str]:
+class FilesCommand(TyperCommand):
+    """A command whose repeatable options take file names separated by spaces; a comma belongs to the name."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the line."""
+        return super().parse_args(ctx, _expanded(self, ctx, args, commas=False))
+
+
+def _expanded(command: TyperCommand, ctx: Any, args: list[str], *, commas: bool) -> list[str]:
+    names = {
+        name: param.opts[0] for param in command.params if getattr(param, "multiple", False) for name in param.opts
+    }
+    try:
+        return expand(args, names, commas=commas)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), ctx=ctx) from error
+
+
+def expand(args: Sequence[str], names: Mapping[str, str], *, commas: bool = True) -> list[str]:
     """Each of several values gets its option's name; ``names``: as it is written → as it is called.
 
     >>> expand(["--features", "16", "32,64", "--quiet"], {"--features": "--features"})
@@ -44,7 +56,8 @@ def expand(args: Sequence[str], names: Mapping[str, str]) -> list[str]:
         values = [value] if sign else []
         while rest and not rest[0].startswith("-"):
             values.append(rest.pop(0))
-        parts = [part.strip() for text in values for part in text.split(",") if part.strip()]
+        cut = [part for text in values for part in (text.split(",") if commas else [text])]
+        parts = [part.strip() for part in cut if part.strip()]
         if not parts:
             raise ValueError(f"{name} has no value; expected one or several, as in {name} A B C")
         found += [word for part in parts for word in (names[name], part)]

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-_KINDS = ("dynamics", "samples", "digits", "landscape")  # each has its writer in attnlab.report, write_<kind>
+_KINDS = ("dynamics", "samples", "digits", "landscape", "study")  # each has its writer in attnlab.report, write_<kind>
 
 
 def report(
     folder: Annotated[
         Path,
-        typer.Argument(help="A folder that `attnlab reproduce`, `dynamics`, `samples`, `digits` or `landscape` wrote."),
+        typer.Argument(help="A folder that `attnlab reproduce`, `study` or another command with a page wrote."),
     ],
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:

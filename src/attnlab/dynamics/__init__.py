@@ -23,6 +23,9 @@ from attnlab.dynamics._phases import (
 from attnlab.dynamics._rates import log_slope, loss_exponent, onset_time, score_rate, score_slowdown
 from attnlab.dynamics._reduced import ReducedModel, reduced_descent, reduced_flow
 from attnlab.dynamics._sen import SenTerms, Surroundings, identity_error, sen_error, sen_norm
+from attnlab.dynamics._text import attended, competition, telling_pairs, text_sen, top_words, word_table
+from attnlab.dynamics._text_deletion import deletion_test
+from attnlab.dynamics._text_purity import class_counts, excess_purity, purity
 
 __all__ = [
     "PHASES",
@@ -36,13 +39,19 @@ __all__ = [
     "alignment",
     "area_under_curve",
     "at_loss",
+    "attended",
     "balance_error",
+    "class_counts",
+    "competition",
+    "deletion_test",
+    "excess_purity",
     "identity_error",
     "log_slope",
     "loss_exponent",
     "onset_time",
     "order_in_step",
     "phases",
+    "purity",
     "query_balance_error",
     "rank_agreement",
     "reduced_descent",
@@ -54,4 +63,8 @@ __all__ = [
     "sen_norm",
     "separation",
     "suppression",
+    "telling_pairs",
+    "text_sen",
+    "top_words",
+    "word_table",
 ]

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PyTree
 
-from attnlab._errors import AttnlabError
 from attnlab.landscape._problem import Problem
 from attnlab.landscape._spaces import Space, word_spaces
 from attnlab.landscape._words import trained_words
@@ -75,8 +74,8 @@ class ReducedWords(eqx.Module):
 def reduced_problem(model: WordAttention, corpus: Corpus, *, l2: float) -> Problem:
     """The landscape of word attention with a penalty on every trained part, in reduced coordinates.
 
-    ``problem.model(theta).expand()`` is the word attention of a point. Without a penalty cross-entropy has no
-    stationary point (weights escape), so that l2 must be positive.
+    ``problem.model(theta).expand()`` is the word attention of a point. Without a penalty (``l2=0``) curvature can be
+    looked at, but cross-entropy has no stationary point: weights escape.
 
     >>> from attnlab.landscape import certify, groups, minimise
     >>> from attnlab.models import WordAttentionConfig
@@ -89,11 +88,6 @@ def reduced_problem(model: WordAttention, corpus: Corpus, *, l2: float) -> Probl
     >>> certify(problem.model(jnp.asarray(found.theta.values[0])).expand(), corpus, l2=0.01).kind
     'minimum'
     """
-    if not l2 > 0:
-        raise AttnlabError(
-            f"l2={l2}: word attention has stationary points only with a penalty on every trained part (l2 > 0); "
-            "without one the weights escape"
-        )
     reduced = ReducedWords.of(model)
     data = Incidence.of(corpus, model.query.dtype)
     return Problem.of(reduced, _loss, data, l2=l2, trained=_moving)

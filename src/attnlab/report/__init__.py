@@ -20,13 +20,15 @@ from attnlab.report._histogram import histogram_figure
 from attnlab.report._landscape_page import landscape_page, write_landscape
 from attnlab.report._needed import needed_figure, ratio_figure
 from attnlab.report._overlay import overlay_figure
-from attnlab.report._page import Card, Control, Criterion, Figure, Grid, Page, Section
+from attnlab.report._page import Card, Control, Criterion, Figure, Grid, Page, Section, Shaded
 from attnlab.report._paths import paths_figure
 from attnlab.report._phases import phase_figure, phase_table
 from attnlab.report._relation import relation_figure
 from attnlab.report._render import render, write_folder, write_page
 from attnlab.report._samples import samples_page, write_samples
 from attnlab.report._scatter import scatter_figure
+from attnlab.report._shaded import shaded_figure
+from attnlab.report._study_page import study_page, write_study
 from attnlab.report._text import measured, number, plain
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "Control",
     "Figure",
     "Grid",
+    "Shaded",
     # figures
     "band_figure",
     "theory_figure",
@@ -56,6 +59,7 @@ __all__ = [
     "needed_figure",
     "ratio_figure",
     "attention_pictures",
+    "shaded_figure",
     # from page to file
     "render",
     "write_page",
@@ -75,6 +79,9 @@ __all__ = [
     # the page of a landscape
     "landscape_page",
     "write_landscape",
+    # the page of a user's texts
+    "study_page",
+    "write_study",
     # text
     "measured",
     "number",

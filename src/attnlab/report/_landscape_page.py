@@ -29,6 +29,10 @@ _EQUAL = 1e-6  # an eigenvalue is the penalty's if it differs by no more than th
 _COLUMNS = {"kind": "kind", "starts": "starts", "error": "error", "loss": "training loss", "smallest": "λ_min",
             "largest": "λ_max", "flat_trace": "trace", "flat_adaptive_sam": "adaptive SAM",
             "flat_petzka": "Petzka"}  # fmt: skip
+_ALIGNED = (
+    "The second is first brought as near to the first as symmetry allows, so that the barrier is no matter of "
+    "relabelling."
+)
 # From the valley up; the same in both themes, since ink and centre mark are drawn to be seen on all of it.
 _HEIGHTS = [[0, "#0b4f7d"], [0.35, "#3f93c4"], [0.7, "#b9dcee"], [1, "#f6f1e4"]]
 
@@ -289,8 +293,17 @@ def _between(data: Data, absent: Mapping[str, str]) -> tuple[Section, ...]:
     return (Section("path", title, f"Not shown: {absent['path'].rstrip('.')}."),) if "path" in absent else ()
 
 
-def path_figure(path: xr.Dataset, *, id: str) -> Figure:
-    """The loss along a path, with its barrier."""
+def path_figure(
+    path: xr.Dataset,
+    *,
+    id: str,
+    title: str = "The loss on the straight line between the two lowest minima",
+    caption: str = _ALIGNED,
+    ends: str = "the two minima",
+    x_label: str = "t, from the lowest (0) to the next (1)",
+    y_label: str = "loss with penalty",
+) -> Figure:
+    """The loss along a path, with its barrier; by default between two minima."""
     t, loss, barrier = path["t"].values, path["loss"].values, float(path.attrs["barrier"])
     place = float(path.attrs["place"])
     below = (1 - place) * loss[0] + place * loss[-1]
@@ -298,21 +311,20 @@ def path_figure(path: xr.Dataset, *, id: str) -> Figure:
     traces: list[dict[str, Any]] = [
         {"type": "scatter", "mode": "lines", "x": short(t), "y": short(loss), "name": "loss on the line",
          "line": {"color": BLUE, "width": 2.4}, "hovertemplate": hover},
-        {"type": "scatter", "mode": "lines+markers", "x": [0, 1], "y": short(loss[[0, -1]]), "name": "the two minima",
+        {"type": "scatter", "mode": "lines+markers", "x": [0, 1], "y": short(loss[[0, -1]]), "name": ends,
          "line": {"color": MUTED, "width": 1.4, "dash": "dot"}, "marker": {"color": INK, "size": 8},
          "hovertemplate": hover},
         {"type": "scatter", "mode": "lines", "x": [place, place], "y": short([below, below + barrier]),
          "name": plain(f"barrier {number(barrier)}"), "line": {"color": VERMILLION, "width": 2.4, "dash": "dash"},
          "hoverinfo": "skip"},
     ]  # fmt: skip
-    style = layout(380, xaxis=axis("t, from the lowest (0) to the next (1)"), yaxis=axis("loss with penalty"))
+    style = layout(380, xaxis=axis(x_label), yaxis=axis(y_label))
     apart = f" They are {number(path.attrs['distance'])} apart" if "distance" in path.attrs else ""
     if apart and "unaligned" in path.attrs:
         apart += f" ({number(path.attrs['unaligned'])} before alignment)"
     return Figure(
-        id, "The loss on the straight line between the two lowest minima",
-        "The second is first brought as near to the first as symmetry allows, so that the barrier is no matter of "
-        f"relabelling.{apart + '.' if apart else ''} The barrier is the largest rise above the line between the two "
+        id, title,
+        f"{caption}{apart + '.' if apart else ''} The barrier is the largest rise above the line between the two "
         "losses, at the points computed; a curved path may be lower.",
         f"The loss rises by {number(barrier)} above the line between {number(loss[0])} and {number(loss[-1])}.",
         {"data": traces, "layout": style | {"showlegend": True}}, {"t": short(t), "loss": short(loss)},

@@ -28,6 +28,31 @@ class Grid:
 
 
 @dataclass(frozen=True)
+class Sentence:
+    """One shaded sentence: words, how strong each is shaded and what is said of it, step by step.
+
+    - ``known``: whether the model has seen each word; one that it has not is grey and never shaded.
+    - ``shades`` (step × word): whole per cent, 100 the strongest.
+    - ``told``, ``right`` (step): what the model says of the sentence then, and whether that is so.
+    """
+
+    words: tuple[str, ...]
+    known: tuple[bool, ...]
+    label: str
+    shades: tuple[tuple[int, ...], ...]
+    told: tuple[str, ...]
+    right: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Shaded:
+    """Sentences under a time slider, of which ``steps`` names the places; without a script the last is shown."""
+
+    steps: tuple[str, ...]
+    sentences: tuple[Sentence, ...]
+
+
+@dataclass(frozen=True)
 class Figure:
     """One figure: what is drawn, what it says in words, and its numbers.
 
@@ -36,6 +61,7 @@ class Figure:
       ``frames`` give a time slider.
     - ``table``: column name → values, what the CSV button saves; ``note`` says what was left out.
     - ``grid``: shown instead of the plot, which then serves the image buttons only.
+    - ``shaded``: shown instead of a plot; there is no image to save then.
     """
 
     id: str
@@ -48,6 +74,7 @@ class Figure:
     choices: tuple[str, ...] = ()
     choice_label: str = "Show"
     grid: Grid | None = None
+    shaded: Shaded | None = None
 
     def __post_init__(self):
         check_id(self.id, "figure")

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from attnlab.report._page import SAVINGS, VERDICTS, Card, Control, Criterion, Figure, Grid, Page, Section
+from attnlab.report._page import (
+    SAVINGS,
+    VERDICTS,
+    Card,
+    Control,
+    Criterion,
+    Figure,
+    Grid,
+    Page,
+    Section,
+    Sentence,
+    Shaded,
+)
 from attnlab.report._text import embed, escape, interval, linked, number
 
 _LONG = 40  # characters from which on a cell is broken into lines
+_DENSE = 16  # rows from which on a table is set closer
 _MARKS = {"good": ("yes", "kept"), "bad": ("no", "broken"), "mixed": ("tilde", "in part")}
 _PLURAL = {"holds": "hold", "fails": "fail", "inconclusive": "inconclusive", "reported": "reported",
            "not run": "not run"}  # fmt: skip
@@ -154,16 +167,13 @@ def figure(entry: Figure) -> str:
     tools = "".join(
         f'<button type="button" data-save="{form}" aria-label="Save as {form.upper()}: {escape(entry.title)}">'
         f"{form.upper()}</button>"
-        for form in ("svg", "png", "csv")
+        for form in (("csv",) if entry.shaded else ("svg", "png", "csv"))
     )
-    height = int(entry.plotly.get("layout", {}).get("height", 400))
-    place = (
-        grid_table(entry.grid, entry.title)
-        if entry.grid
-        else f'<div class="plot" role="img" aria-label="{escape(entry.alt)}" style="min-height:{height}px"></div>'
-    )
-    kind = "grid" if entry.grid else "plot"
+    kind, place = _place(entry)
     data = {"plotly": entry.plotly, "table": entry.table, "note": entry.note, "title": entry.title}
+    if entry.shaded:
+        changing = [{"shades": s.shades, "told": s.told, "right": s.right} for s in entry.shaded.sentences]
+        data["shaded"] = {"steps": entry.shaded.steps, "sentences": changing}
     return (
         f'<figure id="figure-{name}" data-figure="{name}" data-kind="{kind}"><div class="figure-head">'
         f'<h3>{escape(entry.title)}</h3><div class="tools" role="group" aria-label="Save">{tools}</div></div>'
@@ -183,11 +193,32 @@ def grid_table(grid: Grid, title: str) -> str:
         kind = f"{tone or 'none'}{' words' if len(text) > _LONG else ''}"
         return f'<td class="{kind}">{sign}{escape(text)}</td>'
 
+    long = ' class="words"'
     rows = [
-        (f'<th scope="row">{escape(row)}</th>', *map(cell, cells, tones))
+        (f'<th scope="row"{long if len(row) > _LONG else ""}>{escape(row)}</th>', *map(cell, cells, tones))
         for row, cells, tones in zip(grid.rows, grid.cells, grid.tones, strict=True)
     ]
-    return f'<div class="heat">{table(("", *grid.columns), rows, title)}</div>'
+    kind = "heat dense" if len(rows) >= _DENSE else "heat"
+    return f'<div class="{kind}">{table(("", *grid.columns), rows, title)}</div>'
+
+
+def shaded_list(shaded: Shaded) -> str:
+    """Sentences with each word shaded as at the last step; the page's script changes shades and remarks only."""
+
+    def word(text: str, known: bool, shade: int) -> str:
+        if not known:
+            return f'<span class="unknown" title="not in the vocabulary">{escape(text)}</span>'
+        return f'<span class="word" style="--shade:{shade}%">{escape(text)}</span>'
+
+    def item(entry: Sentence) -> str:
+        words = " ".join(map(word, entry.words, entry.known, entry.shades[-1]))
+        told = f'data-told data-right="{"yes" if entry.right[-1] else "no"}">{escape(entry.told[-1])}'
+        return (
+            f'<li><p class="said" dir="auto">{words}</p><p class="told"><span class="label" dir="auto">'
+            f"{escape(entry.label)}</span> <span {told}</span></p></li>"
+        )
+
+    return f'<ol class="shaded">{"".join(map(item, shaded.sentences))}</ol>'
 
 
 def section(entry: Section) -> str:
@@ -241,15 +272,27 @@ def _choice(entry: Figure) -> str:
     )
 
 
+def _place(entry: Figure) -> tuple[str, str]:
+    """The kind of a figure, and what stands where it is drawn."""
+    if entry.grid:
+        return "grid", grid_table(entry.grid, entry.title)
+    if entry.shaded:
+        return "shaded", shaded_list(entry.shaded)
+    height = int(entry.plotly.get("layout", {}).get("height", 400))
+    name = f'role="img" aria-label="{escape(entry.alt)}"'
+    return "plot", f'<div class="plot" {name} style="min-height:{height}px"></div>'
+
+
 def _slider(entry: Figure) -> str:
-    frames = entry.plotly.get("frames") or []
-    if not frames:
+    names = entry.shaded.steps if entry.shaded else [frame["name"] for frame in entry.plotly.get("frames") or []]
+    if not names:
         return ""
-    last = len(frames) - 1
+    last = len(names) - 1
+    now = escape(names[last])
     return (
         '<div class="control slider"><button type="button" data-play aria-label="Play through training">Play</button>'
-        f'<label>Step <input type="range" min="0" max="{last}" value="{last}" data-frame></label>'
-        f"<output>{escape(frames[last]['name'])}</output></div>"
+        f'<label>Step <input type="range" min="0" max="{last}" value="{last}" aria-valuetext="{now}" data-frame>'
+        f"</label><output>{now}</output></div>"
     )
 
 

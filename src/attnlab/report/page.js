@@ -137,9 +137,26 @@
     Plotly.restyle(figure.plot, { visible }).then(() => Plotly.relayout(figure.plot, { ...figure.free, ...titles }));
   }
   function showFrame(figure, k) {
-    const frame = specOf(figure).plotly.frames[k];
-    figure.element.querySelector("output").textContent = frame.name;
+    const { plotly, shaded } = specOf(figure);
+    const name = shaded ? shaded.steps[k] : plotly.frames[k].name;
+    figure.element.querySelector("output").textContent = name;
+    figure.element.querySelector("[data-frame]").setAttribute("aria-valuetext", name);
+    if (shaded) return shade(figure, k);
+    const frame = plotly.frames[k];
     frame.data.forEach(({ x, y }, place) => Plotly.restyle(figure.plot, { x: [x], y: [y] }, [frame.traces[place]]));
+  }
+  // Words never change: only how strong they are shaded, and the remark below each sentence.
+  function shade(figure, k) {
+    figure.items ??= [...figure.element.querySelectorAll(".shaded > li")].map((item) => ({
+      words: [...item.querySelectorAll(".said > span")],
+      told: item.querySelector("[data-told]"),
+    }));
+    specOf(figure).shaded.sentences.forEach(({ shades, told, right }, place) => {
+      const item = figure.items[place];
+      item.words.forEach((word, at) => word.style.setProperty("--shade", `${shades[k][at]}%`));
+      item.told.textContent = told[k];
+      item.told.dataset.right = right[k] ? "yes" : "no";
+    });
   }
   function play(figure, button, slider) {
     if (figure.timer) return stop(figure, button);
@@ -205,14 +222,18 @@
   nameToggle();
 
   const PRINTED_WIDTH = 660; // A4 less its margins, in CSS pixels
+  const shadedOnes = () => figures.filter(({ element }) => element.dataset.kind === "shaded");
+  const sliderOf = ({ element }) => element.querySelector("[data-frame]");
   addEventListener("beforeprint", () => {
     printing = true;
+    shadedOnes().forEach((figure) => showFrame(figure, Number(sliderOf(figure).max))); // paper has the last step
     drawAll();
     retheme();
     figures.forEach(({ plot }) => plot && Plotly.relayout(plot, { width: PRINTED_WIDTH, autosize: false }));
   });
   addEventListener("afterprint", () => {
     printing = false;
+    shadedOnes().forEach((figure) => showFrame(figure, Number(sliderOf(figure).value)));
     retheme();
     figures.forEach(({ plot }) => plot && Plotly.relayout(plot, { width: null, autosize: true }));
   });

@@ -23,9 +23,13 @@ from attnlab.studies._lu2021 import (
     REFERENCE,
     STARTS,
 )
+from attnlab.studies._own_text import TextStudy, study_texts
 from attnlab.studies._points import PointSettings, find_points
 from attnlab.studies._samples import SampleSettings, fit_curve, fit_samples
 from attnlab.studies._study import Data, Scale, Study, arm_plan, split_arms
+from attnlab.studies._text import TextParts, TextSettings, text_parts, train_text
+from attnlab.studies._text_claims import text_study
+from attnlab.studies._text_prepare import TextSource, prepare_texts
 from attnlab.studies._topic import TopicSettings, train_topic
 
 __all__ = [
@@ -70,6 +74,10 @@ __all__ = [
     "STEP_SIZES",
     "Scale",
     "Study",
+    "TextParts",
+    "TextSettings",
+    "TextSource",
+    "TextStudy",
     "TopicSettings",
     "arm_plan",
     "checked_folder",
@@ -77,7 +85,12 @@ __all__ = [
     "flow_far",
     "foretell",
     "predict",
+    "prepare_texts",
     "read_exploration",
     "split_arms",
+    "study_texts",
+    "text_parts",
+    "text_study",
+    "train_text",
     "train_topic",
 ]

@@ -148,14 +148,20 @@ def pool_curve(
         made = _pooling(train, student, known, longest, embedding_dim, embedding_std, dtype)
     else:
         raise AttnlabError(f"student={student!r}: expected one of {', '.join(STUDENTS)}")
-    order_key, fit_key = jax.random.split(key)
-    order = np.asarray(jax.random.permutation(order_key, len(train)))[: max(sizes)]
+    order, fit_key = curve_order(key, len(train))[: max(sizes)], jax.random.split(key)[1]
     fits = fit_grid(
         made.start, SampleLoss(made.answer), made.measure, made.given(train.subset(order)),
         {"valid": made.given(valid), "test": made.given(test)}, sizes=sizes, key=fit_key, step_sizes=step_sizes,
         weight_decays=weight_decays, recipe=recipe or Recipe(600), trained=made.moving,
     )  # fmt: skip
     return choose(fits)
+
+
+def curve_order(key: jax.Array, available: int) -> np.ndarray:
+    """The order in which a key takes training sentences: size n has the first n of it, whatever the student."""
+    import jax
+
+    return np.asarray(jax.random.permutation(jax.random.split(key)[0], available))
 
 
 @dataclass(frozen=True)

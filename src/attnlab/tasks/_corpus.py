@@ -7,12 +7,14 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float, Int
 from numpy import ndarray
 
 from attnlab._errors import AttnlabError
+from attnlab.tasks._corpus_files import open_corpus, save_corpus
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,12 @@ class Corpus:
             ("counts", np.int32),
             ("labels", np.int32),
         ):
-            array = np.array(getattr(self, name), dtype=dtype)
-            array.setflags(write=False)
+            given = getattr(self, name)
+            if isinstance(given, np.memmap) and given.dtype == dtype and not given.flags.writeable:
+                array = np.asarray(given)  # stays on disk
+            else:
+                array = np.array(given, dtype=dtype)
+                array.setflags(write=False)
             object.__setattr__(self, name, array)
         object.__setattr__(self, "vocabulary", tuple(self.vocabulary))
         object.__setattr__(self, "classes", tuple(self.classes))
@@ -125,6 +131,28 @@ class Corpus:
         rows = pairs // width
         offsets = np.searchsorted(rows, np.arange(len(labels) + 1))
         return cls(offsets, pairs % width, counts, labels, tuple(vocabulary), tuple(classes))
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the corpus to a folder of plain arrays and a JSON file; a folder with another corpus is refused."""
+        return save_corpus(self, folder)
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Corpus:
+        """A stored corpus; its arrays stay on disk and are read where they are used.
+
+        Sizes and checksums are compared with what was written, so that a file that was cut off or changed is refused.
+
+        >>> import tempfile
+        >>> corpus = Corpus.from_tokens([["good", "film"], ["bad", "film"]], labels=["pos", "neg"])
+        >>> Corpus.open(corpus.save(tempfile.mkdtemp())) == corpus
+        True
+        """
+        stored = open_corpus(folder)
+        said = stored.pop("content_hash")
+        corpus = cls(**stored)
+        if corpus.content_hash != said:
+            raise AttnlabError(f"{folder}: the names in corpus.json were changed after they were written; save it anew")
+        return corpus
 
     def __len__(self) -> int:
         return len(self.labels)

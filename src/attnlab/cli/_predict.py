@@ -1,0 +1,95 @@
+"""``attnlab predict``."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from attnlab._errors import AttnlabError
+
+if TYPE_CHECKING:
+    from attnlab.estimators import AttentionClassifier
+    from attnlab.tasks import Texts
+
+_AT_ONCE = 4096
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="The folder of a model: OUT/model of `attnlab study`, or OUT itself.")],
+    file: Annotated[list[str], typer.Argument(help="Texts: CSV, TSV, JSON Lines, Parquet or lines, also gzip’d.")],
+    text: Annotated[str | None, typer.Option(help="The column with the texts.")] = None,
+    format: Annotated[str | None, typer.Option(help="csv, tsv, jsonl, parquet or lines; else guessed.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Such as utf-8 or cp1252; else found out.")] = None,
+    header: Annotated[bool, typer.Option(help="Whether the first row names the columns.")] = True,
+    words: Annotated[int, typer.Option(min=0, help="Most attended words to write for each text.")] = 3,
+    tokenizer: Annotated[
+        str | None, typer.Option(help="module:function, if the model was trained with a tokeniser of yours.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="CSV file to write; standard output without it.")] = None,
+) -> None:
+    """Label texts with a trained model: label, probabilities and the words attended to, as CSV.
+
+    A text without any known word is answered by the classes' shares in training; its words are then empty.
+
+    Examples:
+
+        attnlab predict study/model new.csv --text review --out labelled.csv
+
+        attnlab predict study lines.txt --format lines
+    """
+    from attnlab.estimators import load_classifier
+    from attnlab.tasks import read_texts
+
+    place = model / "model" if (model / "model" / "model.json").is_file() else model
+    classifier = load_classifier(place, tokenizer=tokenizer)
+    texts = read_texts(file, text=text, format=format, encoding=encoding, header=header, labelled=False)
+    for entry in texts.dropped:
+        typer.echo(f"attnlab: left out: {entry}", err=True)
+    with _opened(out) as target:
+        _write(target, classifier, texts, words)
+    if out is not None:
+        typer.echo(f"{len(texts):,} texts: {out}", err=True)
+
+
+@contextmanager
+def _opened(out: Path | None) -> Iterator[TextIO]:
+    if out is None:
+        yield sys.stdout
+        return
+    if out.is_dir():
+        raise AttnlabError(f"--out {out} is a folder; expected the name of a file such as {out / 'labels.csv'}")
+    with out.open("w", newline="", encoding="utf-8") as file:
+        yield file
+
+
+def _write(target: TextIO, classifier: AttentionClassifier, texts: Texts, words: int) -> None:
+    """A row per text; texts are labelled some at a time."""
+    writer = csv.writer(target)
+    classes = [str(name) for name in classifier.classes_]
+    head: list[str] = ["file", "row", "label", *(f"p({name})" for name in classes)]
+    writer.writerow(head + (["words", "weights"] if words else []))
+    for start in range(0, len(texts), _AT_ONCE):
+        some = list(texts.texts[start : start + _AT_ONCE])
+        shares = classifier.predict_proba(some)
+        labels = [classes[i] for i in shares.argmax(axis=1)]
+        attended = classifier.attention(some) if words else []
+        for i, label in enumerate(labels):
+            place = start + i
+            row: list[Any] = [texts.names[texts.files[place]], int(texts.rows[place]), label]
+            row += [f"{share:.6g}" for share in shares[i]]
+            writer.writerow(row + (_attended(attended[i], words) if words else []))
+
+
+def _attended(weights: list[tuple[str, float]], words: int) -> list[str]:
+    """The most attended words and their weights, occurrences of one word together."""
+    total: dict[str, float] = {}
+    for word, weight in weights:
+        total[word] = total.get(word, 0.0) + weight
+    top = sorted(total.items(), key=lambda pair: -pair[1])[:words]
+    return [" ".join(word for word, _ in top), " ".join(f"{weight:.3f}" for _, weight in top)]

@@ -1,0 +1,90 @@
+"""What happens to a prediction when the word that attention points at is taken away."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Bool, Float, Int
+from numpy import ndarray
+
+from attnlab._errors import AttnlabError
+from attnlab.models import Incidence, WordAttention, pooled_logits
+from attnlab.stats import wilson_interval
+from attnlab.tasks import Corpus
+
+REMOVED = ("top", "random")
+
+
+def deletion_test(model: WordAttention, corpus: Corpus, *, seed: int) -> xr.Dataset:
+    """How often removing the top-attended word of a sentence flips the prediction, against a random other word of it.
+
+    All occurrences of a word are removed. The top-attended word has the highest score (of equal ones the first in the
+    vocabulary); the random one is drawn evenly from the others by ``seed``. Sentences of one word are left out.
+
+    - ``flips``, ``flips_low``, ``flips_high`` (removed: top, random): share of sentences whose prediction flips, with
+      Wilson's 95 % interval; ``only`` (removed): sentences that this removal flips and the other does not.
+    - ``preference``, ``_low``, ``_high``: of the sentences that just one of the two flips, the share where it is the
+      top word; 0.5 if attention meant nothing; nan if there is none. This is the paired comparison.
+    - ``sentences``: how many were tested; ``left_out``: how many have one word only.
+    """
+    long = np.diff(corpus.offsets) > 1
+    if not long.any():
+        raise AttnlabError(f"all {len(corpus)} sentences have one word only: nothing would be left of any")
+    tested, model = corpus.subset(long), jax.tree.map(jnp.asarray, model)
+    top = _top_entries(np.asarray(model.scores()), tested)
+    before = _predicted(model, tested)
+    flipped = {
+        name: _predicted(model, _without(tested, entries)) != before
+        for name, entries in (("top", top), ("random", _other_entries(tested, top, seed)))
+    }
+    only = [int((flipped[one] & ~flipped[other]).sum()) for one, other in (REMOVED, REMOVED[::-1])]
+    shares = [wilson_interval(int(flipped[name].sum()), len(tested)) for name in REMOVED]
+    prefer = wilson_interval(only[0], sum(only)) if sum(only) else None
+    found: dict[str, object] = {
+        "flips": ("removed", [share.estimate for share in shares]),
+        "flips_low": ("removed", [share.low for share in shares]),
+        "flips_high": ("removed", [share.high for share in shares]),
+        "only": ("removed", only),
+        "sentences": len(tested),
+        "left_out": int((~long).sum()),
+    }
+    for name, end in (("preference", "estimate"), ("preference_low", "low"), ("preference_high", "high")):
+        found[name] = np.nan if prefer is None else getattr(prefer, end)
+    return xr.Dataset(found, {"removed": list(REMOVED)}, {"seed": seed, "level": 0.95})
+
+
+def _predicted(model: WordAttention, corpus: Corpus) -> Int[ndarray, "sentences"]:
+    logits = pooled_logits(model, Incidence.of(corpus, model.query.dtype))
+    return np.asarray(jnp.argmax(logits, axis=1))
+
+
+def _top_entries(scores: Float[ndarray, "words"], corpus: Corpus) -> Int[ndarray, "sentences"]:
+    """The entry of each sentence's first word of the highest score."""
+    entries = scores[corpus.words]
+    at_top = entries == np.maximum.reduceat(entries, corpus.offsets[:-1])[corpus.rows]
+    return _first(at_top, corpus)
+
+
+def _first(chosen: Bool[ndarray, "entries"], corpus: Corpus) -> Int[ndarray, "sentences"]:
+    places = np.flatnonzero(chosen)
+    return places[np.searchsorted(places, corpus.offsets[:-1])]
+
+
+def _other_entries(corpus: Corpus, top: Int[ndarray, "sentences"], seed: int) -> Int[ndarray, "sentences"]:
+    """For each sentence an entry drawn evenly from all but the top one."""
+    sizes = np.diff(corpus.offsets)
+    drawn = np.random.default_rng(seed).integers(0, sizes - 1)
+    drawn += drawn >= top - corpus.offsets[:-1]
+    return corpus.offsets[:-1] + drawn
+
+
+def _without(corpus: Corpus, entries: Int[ndarray, "sentences"]) -> Corpus:
+    """The corpus less one entry of each sentence."""
+    kept = np.ones(len(corpus.words), bool)
+    kept[entries] = False
+    offsets = corpus.offsets - np.arange(len(corpus) + 1)
+    return Corpus(
+        offsets, corpus.words[kept], corpus.counts[kept], corpus.labels, corpus.vocabulary, corpus.classes
+    )  # fmt: skip

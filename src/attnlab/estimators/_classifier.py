@@ -1,0 +1,253 @@
+"""Attention over words as a scikit-learn classifier of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from attnlab._errors import AttnlabError
+from attnlab.estimators._files import read_model, write_model
+from attnlab.estimators._inputs import as_labels, as_seed, as_texts, as_tokenizer, as_weights, hold_out
+from attnlab.estimators._pool import Pooled, encoded_parts, log_softmax
+from attnlab.estimators._train import Training, fit_words
+from attnlab.models import WordAttentionConfig
+from attnlab.tasks import Corpus, Tokenizer, Vocabulary, index_texts
+from attnlab.training import Adam, GradientDescent
+
+_STEP_SIZES = {"adam": 0.01, "descent": 1.0}
+
+
+class AttentionClassifier(ClassifierMixin, BaseEstimator):
+    """Classify texts by the words they attend to: ``a_w = softmax(s_w)`` over a text, logits = head(Σ_w a_w ν_w).
+
+    Texts go in as strings, ``fit(["a fine film", …], y)``; scikit-learn's tools (``Pipeline``, ``GridSearchCV``,
+    ``cross_val_score``, ``learning_curve``, ``clone``) take it as any other classifier.
+
+    - ``dim``: size of the embeddings ν. ``pooling``: ``"attention"``, or ``"mean"`` with equal weights for all words.
+    - ``head``: ``"linear"``, ``"fixed"`` (drawn, not trained) or ``"two_layer"`` with ``hidden`` units.
+    - ``optimizer``: ``"adam"`` or ``"descent"``, with ``step_size`` (``None``: 0.01 and 1) and ``weight_decay``.
+    - ``steps``, ``batch_size``: at most so many steps of so many texts each; ``None`` for all texts at every step.
+    - ``early_stopping``: a share ``validation_fraction`` of the texts is held out (stratified, equal texts on one
+      side), and the step of their least loss is kept; training ends after ``patience`` fiftieths of the steps without
+      a lower one. Nothing is held out where that would be fewer than 50 texts, or where a class has a single text.
+    - ``class_weight``: ``None``, ``"balanced"`` or a dictionary from class to weight in the loss.
+    - ``lower``, ``punctuation``, or a ``tokenizer`` of one's own (a function text → words, or ``"module:function"``).
+    - ``min_count``, ``max_words``: rarer words, and all but the most frequent ones, are unknown. Unknown words are
+      dropped; a text without a known word is answered by the classes' shares in training.
+
+    After ``fit``: ``classes_``, ``vocabulary_`` (of the training texts alone), ``n_iter_`` (the step that was kept),
+    ``stop_reason_``, ``class_prior_``, ``model_`` (a ``WordAttention``).
+
+    >>> texts = ["a good film", "good fun", "so good", "a bad film", "bad fun", "so bad"] * 5
+    >>> classifier = AttentionClassifier(steps=200).fit(texts, (["pos"] * 3 + ["neg"] * 3) * 5)
+    >>> classifier.predict(["what a good day", "bad weather"]).tolist()
+    ['pos', 'neg']
+    >>> [word for word, weight in classifier.attention(["such a good one"])[0] if weight > 0.5]
+    ['good']
+    """
+
+    def __init__(
+        self,
+        *,
+        dim: int = 10,
+        pooling: str = "attention",
+        head: str = "linear",
+        hidden: int = 10,
+        optimizer: str = "adam",
+        step_size: float | None = None,
+        weight_decay: float = 0.0,
+        steps: int = 1000,
+        batch_size: int | None = 64,
+        early_stopping: bool = True,
+        validation_fraction: float = 0.1,
+        patience: int = 10,
+        class_weight: str | Mapping[Any, float] | None = None,
+        lower: bool = True,
+        punctuation: bool = False,
+        tokenizer: str | Callable[[str], Iterable[str]] | None = None,
+        min_count: int = 1,
+        max_words: int | None = None,
+        embedding_std: float = 1e-6,
+        random_state: Any = 0,
+        dtype: str = "float32",
+    ):
+        self.dim = dim
+        self.pooling = pooling
+        self.head = head
+        self.hidden = hidden
+        self.optimizer = optimizer
+        self.step_size = step_size
+        self.weight_decay = weight_decay
+        self.steps = steps
+        self.batch_size = batch_size
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.class_weight = class_weight
+        self.lower = lower
+        self.punctuation = punctuation
+        self.tokenizer = tokenizer
+        self.min_count = min_count
+        self.max_words = max_words
+        self.embedding_std = embedding_std
+        self.random_state = random_state
+        self.dtype = dtype
+
+    def fit(self, X: Any, y: Any) -> AttentionClassifier:
+        """Train on texts and their labels."""
+        texts = as_texts(X)
+        classes, numbers = as_labels(y, len(texts))
+        tokenizer, seed = as_tokenizer(self.tokenizer, self.lower, self.punctuation), as_seed(self.random_state)
+        kept, held = np.arange(len(texts)), np.zeros(0, np.int64)
+        if self.early_stopping:
+            kept, held = hold_out(texts, numbers, self.validation_fraction, seed)
+        own = [texts[i] for i in kept.tolist()]
+        vocabulary = Vocabulary.of(own, tokenizer=tokenizer, min_count=self.min_count, max_size=self.max_words)
+        counts = np.bincount(numbers[kept], minlength=len(classes))
+        weights = as_weights(self.class_weight, classes, counts)
+        names = tuple(map(str, range(len(classes))))
+
+        def indexed(chosen: list[str], places: ndarray) -> Corpus:
+            labels = [names[number] for number in numbers[places]]
+            return index_texts(chosen, labels, vocabulary, classes=names, tokenizer=tokenizer).corpus
+
+        corpus = indexed(own, kept)
+        valid = _unless_wordless(lambda: indexed([texts[i] for i in held.tolist()], held)) if len(held) else None
+        outcome = fit_words(self._training(corpus, seed), corpus, valid, weights)
+        prior = counts * (1.0 if weights is None else weights)
+        self.classes_, self.vocabulary_, self.class_prior_ = classes, vocabulary, prior / prior.sum()
+        self.model_, self.n_iter_, self.stop_reason_ = outcome.model, outcome.steps, outcome.reason
+        return self
+
+    def _training(self, corpus: Corpus, seed: int) -> Training:
+        if self.pooling not in ("attention", "mean"):
+            raise AttnlabError(f"pooling={self.pooling!r}: expected 'attention' or 'mean'")
+        if self.optimizer not in _STEP_SIZES:
+            raise AttnlabError(f"optimizer={self.optimizer!r}: expected 'adam' or 'descent'")
+        if self.head not in ("linear", "fixed", "two_layer"):
+            raise AttnlabError(f"head={self.head!r}: expected 'linear', 'fixed' or 'two_layer'")
+        parts = ["embeddings", *(["keys"] if self.pooling == "attention" else [])]
+        # With one key coordinate and |q| = 1 the key is the score itself, but for its sign.
+        config = WordAttentionConfig.for_corpus(
+            corpus, head=self.head, embedding_dim=self.dim, hidden=self.hidden, embedding_std=self.embedding_std,
+            key_dim=1, query_norm=1.0, trained=tuple(parts if self.head == "fixed" else [*parts, "head"]),
+        )  # fmt: skip
+        step_size = _STEP_SIZES[self.optimizer] if self.step_size is None else self.step_size
+        kind = Adam if self.optimizer == "adam" else GradientDescent
+        rule = kind(float(step_size), weight_decay=float(self.weight_decay))
+        return Training(config, rule, self.steps, self.batch_size, self.patience, seed, self.dtype)
+
+    def predict(self, X: Any) -> ndarray:
+        """The most probable class of each text."""
+        best = np.argmax(self._log_probabilities(X), axis=1)
+        return self.classes_[best]
+
+    def predict_proba(self, X: Any) -> Float[ndarray, "texts classes"]:
+        """The probability of each class, in the order of ``classes_``; rows sum to one."""
+        return np.exp(self._log_probabilities(X))
+
+    def predict_log_proba(self, X: Any) -> Float[ndarray, "texts classes"]:
+        """The logarithm of ``predict_proba``."""
+        return self._log_probabilities(X)
+
+    def decision_function(self, X: Any) -> Float[ndarray, "texts *classes"]:
+        """Log-odds of the second class for two classes, log-probabilities otherwise."""
+        logs = self._log_probabilities(X)
+        return logs[:, 1] - logs[:, 0] if len(self.classes_) == 2 else logs
+
+    def attention(self, X: Any) -> list[list[tuple[str, float]]]:
+        """Per text its known words with their attention, in the order of the text.
+
+        The weights of a text sum to one; a word that occurs twice is there twice. A text without a known word has an
+        empty list.
+        """
+        texts, pooled = self._texts(X), Pooled(self.model_)
+        found: list[list[tuple[str, float]]] = []
+        for _, encoded in encoded_parts(texts, self.vocabulary_, self._words()):
+            weights = pooled.attention(encoded).tolist()
+            words = [self.vocabulary_.words[w] for w in encoded.words.tolist()]
+            ends = encoded.offsets.tolist()
+            found += [list(zip(words[a:b], weights[a:b], strict=True)) for a, b in pairwise(ends)]
+        return found
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Write ``model.safetensors`` and ``model.json`` to a folder; a model that is there stays unless told."""
+        check_is_fitted(self)
+        return write_model(self, Path(folder), overwrite=overwrite)
+
+    @classmethod
+    def from_model(
+        cls, model: WordAttention, vocabulary: Vocabulary, classes: Iterable[Any], *, prior: Any, **settings: Any
+    ) -> AttentionClassifier:
+        """A fitted classifier from word attention that was trained elsewhere, over this vocabulary and these classes.
+
+        ``prior``: how often each class occurs in training. ``settings`` must name the tokeniser's options that the
+        vocabulary was built with.
+        """
+        classifier, shares = cls(**settings), np.asarray(prior, np.float64)
+        classifier.classes_, classifier.vocabulary_ = np.asarray(list(classes)), vocabulary
+        classifier.class_prior_, classifier.model_ = shares / shares.sum(), model
+        classifier.n_iter_, classifier.stop_reason_ = 0, "trained elsewhere"
+        return classifier
+
+    @classmethod
+    def load(cls, folder: str | Path, *, tokenizer: str | Callable[[str], Iterable[str]] | None = None) -> Any:
+        """The classifier of a folder; see ``load_classifier``."""
+        return load_classifier(folder, tokenizer=tokenizer)
+
+    def _texts(self, given: Any) -> list[str]:
+        check_is_fitted(self)
+        return as_texts(given)
+
+    def _words(self) -> Tokenizer:
+        return as_tokenizer(self.tokenizer, self.lower, self.punctuation)
+
+    def _log_probabilities(self, given: Any) -> Float[ndarray, "texts classes"]:
+        texts, pooled = self._texts(given), Pooled(self.model_)
+        logs = np.tile(np.log(self.class_prior_), (len(texts), 1))
+        for place, encoded in encoded_parts(texts, self.vocabulary_, self._words()):
+            there, logits = pooled.logits(encoded)
+            if len(there):
+                logs[place][there] = log_softmax(logits)
+        return logs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def _unless_wordless(make: Callable[[], Corpus]) -> Corpus | None:
+    """The validation sentences, unless none of them has a word of the training texts."""
+    try:
+        return make()
+    except AttnlabError:
+        return None
+
+
+def load_classifier(
+    folder: str | Path, *, tokenizer: str | Callable[[str], Iterable[str]] | None = None
+) -> AttentionClassifier:
+    """The classifier that ``save`` wrote: it answers bit for bit as it did.
+
+    Nothing in the files is run. A model that was trained with a tokeniser of the user's says its name, and needs it
+    given here again: a file must not choose which function is called.
+    """
+    stored = read_model(Path(folder), tokenizer)
+    settings, known = stored.pop("settings"), set(AttentionClassifier().get_params())
+    if set(settings) != known:
+        raise AttnlabError(f"{folder}: the settings {sorted(set(settings) ^ known)} are missing or not known")
+    classifier = AttentionClassifier(**settings)
+    for name, value in stored.items():
+        setattr(classifier, name, value)
+    return classifier

@@ -1,0 +1,71 @@
+"""Logits and attention of new texts, by NumPy alone: nothing is compiled, whatever their number and length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy import ndarray
+
+from attnlab.models import AbstractHead, LinearHead, TwoLayerHead, WordAttention
+from attnlab.tasks import Encoded, Vocabulary
+
+_AT_ONCE = 4096
+
+
+def encoded_parts(
+    texts: Sequence[str], vocabulary: Vocabulary, tokenizer: Callable[[str], list[str]]
+) -> Iterator[tuple[slice, Encoded]]:
+    """A few thousand texts at a time, so that memory is bounded whatever their number."""
+    for start in range(0, len(texts), _AT_ONCE):
+        place = slice(start, min(start + _AT_ONCE, len(texts)))
+        yield place, vocabulary.encode(texts[place], tokenizer=tokenizer)
+
+
+class Pooled:
+    """A trained model as plain arrays: the scores s_w, and the embeddings behind the head's first layer U_w."""
+
+    def __init__(self, model: WordAttention):
+        self.head = model.head
+        self.scores = np.asarray(model.keys, np.float64) @ np.asarray(model.query, np.float64)
+        embeddings, projection = np.asarray(model.embeddings, np.float64), model.head.projection()
+        self.table = embeddings if projection is None else embeddings @ np.asarray(projection, np.float64)
+
+    def attention(self, encoded: Encoded) -> Float[ndarray, "tokens"]:
+        """``a_w = e^{s_w} / Σ_u e^{s_u}`` of every known word, each text with its own shift."""
+        scores = self.scores[encoded.words]
+        there, sizes = _there(encoded)
+        if not len(there):
+            return scores
+        starts = encoded.offsets[:-1][there]
+        e = np.exp(scores - np.repeat(np.maximum.reduceat(scores, starts), sizes[there]))
+        return e / np.repeat(np.add.reduceat(e, starts), sizes[there])
+
+    def logits(self, encoded: Encoded) -> tuple[Int[ndarray, "answered"], Float[ndarray, "answered classes"]]:
+        """Which texts have a known word, and their logits: head(Σ_w a_w ν_w), up to a shift common to a text."""
+        there, _ = _there(encoded)
+        if not len(there):
+            return there, np.zeros((0, 0))
+        attended = self.attention(encoded)[:, None] * self.table[encoded.words]
+        return there, _finish(self.head, np.add.reduceat(attended, encoded.offsets[:-1][there], axis=0))
+
+
+def _there(encoded: Encoded) -> tuple[Int[ndarray, "answered"], Int[ndarray, "texts"]]:
+    sizes = np.diff(encoded.offsets)
+    return np.flatnonzero(sizes), sizes
+
+
+def _finish(head: AbstractHead, pooled: Float[ndarray, "texts columns"]) -> Float[ndarray, "texts classes"]:
+    """What follows the first layer, for the heads that the estimator trains."""
+    if isinstance(head, LinearHead):
+        return np.concatenate([pooled, np.zeros_like(pooled)], axis=1) if head.weight.shape[1] == 2 else pooled
+    assert isinstance(head, TwoLayerHead)
+    bias1, weight2, bias2 = (np.asarray(a, np.float64) for a in (head.bias1, head.weight2, head.bias2))
+    return np.maximum(pooled + bias1, 0.0) @ weight2 + bias2
+
+
+def log_softmax(logits: Float[ndarray, "texts classes"]) -> Float[ndarray, "texts classes"]:
+    """``logits − log Σ e^{logits}`` along the classes."""
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))

@@ -1,0 +1,158 @@
+"""Training one classifier, by the library's one loop."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float
+from numpy import ndarray
+
+from attnlab._errors import AttnlabError
+from attnlab.models import Incidence, Tokens, WordAttention, WordAttentionConfig, pool_tokens
+from attnlab.tasks import Corpus
+from attnlab.training import Adam, EarlyStopping, Every, GradientDescent, Trajectory, train, train_model
+
+_ROWS = 50  # how often the validation loss is looked at
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a classifier is trained; see ``AttentionClassifier``."""
+
+    config: WordAttentionConfig
+    optimizer: GradientDescent | Adam
+    steps: int
+    batch_size: int | None
+    patience: int
+    seed: int
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The trained model, at which step it stood, and how its run ended."""
+
+    model: WordAttention
+    steps: int
+    reason: str
+
+
+def fit_words(
+    training: Training, corpus: Corpus, valid: Corpus | None, class_weights: Float[ndarray, "classes"] | None
+) -> Outcome:
+    """Train on a corpus; with validation sentences, the model of their least loss is the one that is kept.
+
+    Weighted classes go through ``train_model`` and a loss of their own, ``Σ_n v(y_n)·CE_n / N`` with weights v whose
+    mean over the training sentences is one; all else goes through ``train``, which has the faster kernel.
+    """
+    batch = training.batch_size
+    common: dict[str, Any] = {
+        "steps": training.steps,
+        "seeds": [0],
+        "optimizer": training.optimizer,
+        "record": (),
+        "when": Every(max(1, training.steps // _ROWS)),
+        "batch_size": None if batch is None or batch >= len(corpus) else batch,
+        "stop": None if valid is None else EarlyStopping("valid", training.patience),
+        "root_seed": training.seed,
+        "dtype": training.dtype,
+        "progress": False,
+    }
+    if class_weights is None:
+        run = train(training.config, corpus, splits={} if valid is None else {"valid": valid}, words=(), **common)
+        return _outcome(run, run.model(0) if 0 in run.models else None)
+    run = _train_weighted(training, corpus, valid, class_weights, common)
+    return _outcome(run, run.model(0).words if 0 in run.models else None)
+
+
+def _outcome(run: Trajectory[Any], model: WordAttention | None) -> Outcome:
+    status, reason = str(run.data.status.values[0]), str(run.data.reason.values[0])
+    if status == "non-finite":
+        raise AttnlabError(f"training failed: {reason}; give a smaller step_size")
+    if model is None or status in ("interrupted", "not started"):
+        raise KeyboardInterrupt
+    best = run.data.get("best_step")
+    return Outcome(jax.tree.map(jnp.asarray, model), int(run.data.last_step[0] if best is None else best[0]), reason)
+
+
+class _InCorpus(eqx.Module):
+    """Word attention together with the sentences that it is trained on, which do not move."""
+
+    words: WordAttention
+    incidence: Incidence
+
+
+@dataclass(frozen=True)
+class _WeightedLoss:
+    """Weighted mean cross-entropy of a batch of sentence numbers; ``rooms``: entries by number of sentences."""
+
+    rooms: tuple[tuple[int, int], ...]
+
+    def __call__(self, model: _InCorpus, batch: dict[str, Array]) -> Float[Array, ""]:
+        room = max(entries for sentences, entries in self.rooms if sentences == batch["sentence"].shape[0])
+        tokens = Tokens.gather(model.incidence, batch["sentence"], room)
+        pooled = pool_tokens(model.words.scores(), model.words.table(), tokens)
+        logits = jax.vmap(model.words.head.finish)(pooled)
+        each = optax.softmax_cross_entropy_with_integer_labels(logits, tokens.labels)
+        return jnp.mean(batch["weight"] * each)
+
+
+def _train_weighted(
+    training: Training, corpus: Corpus, valid: Corpus | None, class_weights: ndarray, common: dict[str, Any]
+) -> Trajectory[_InCorpus]:
+    together = corpus if valid is None else _joined(corpus, valid)
+    sizes = np.diff(together.offsets)
+    weights = class_weights[together.labels]
+    weights = weights / weights[: len(corpus)].mean()
+    numbers = np.arange(len(together), dtype=np.int32)
+
+    def part(chosen: slice) -> dict[str, Array]:
+        return {"sentence": jnp.asarray(numbers[chosen]), "weight": jnp.asarray(weights[chosen], training.dtype)}
+
+    parts = {"train": slice(0, len(corpus))} | ({} if valid is None else {"valid": slice(len(corpus), None)})
+    batch = common["batch_size"]
+    rooms = [(len(numbers[chosen]), int(sizes[chosen].sum())) for chosen in parts.values()]
+    if batch is not None:
+        rooms.append((batch, int(np.sort(sizes)[-batch:].sum())))  # for the longest sentences there are
+    data = {name: part(chosen) for name, chosen in parts.items()}
+    return train_model(
+        functools.partial(_start, training.config, Incidence.of(together, training.dtype)),
+        _WeightedLoss(tuple(sorted(rooms))),
+        data.pop("train"),
+        splits=data,
+        trained=_moving,
+        **common,
+    )
+
+
+def _start(config: WordAttentionConfig, incidence: Incidence, key: Array) -> _InCorpus:
+    return _InCorpus(config.init(key), incidence)
+
+
+def _moving(model: _InCorpus) -> Any:
+    """The filter of what ``trained`` names."""
+    still = jax.tree.map(lambda _: False, model)
+    parts = model.words.trained
+    return eqx.tree_at(
+        lambda tree: [getattr(tree.words, name) for name in parts],
+        still,
+        [jax.tree.map(lambda _: True, getattr(model.words, name)) for name in parts],
+    )
+
+
+def _joined(first: Corpus, second: Corpus) -> Corpus:
+    return Corpus(
+        np.concatenate([first.offsets, first.offsets[-1] + second.offsets[1:]]),
+        np.concatenate([first.words, second.words]),
+        np.concatenate([first.counts, second.counts]),
+        np.concatenate([first.labels, second.labels]),
+        first.vocabulary,
+        first.classes,
+    )

@@ -1,0 +1,154 @@
+"""Where training on text stopped: gradient, curvature, agreement of seeds, the way between two of them, a polish."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+if TYPE_CHECKING:
+    from attnlab.landscape import Problem
+    from attnlab.models import WordAttention
+    from attnlab.tasks import Corpus
+
+_SEEN = 1_000_000  # words of the corpus from which on a polish would take too long
+_SPREAD = 12  # halvings of the interval of penalties
+_LOSS_NEAR = 0.01  # how near the polish must come to the training loss, relative
+
+
+def compact_model(score: np.ndarray, table: np.ndarray, classes: int) -> WordAttention:
+    """The word attention with these scores (words,) and this projected table (words, columns), as small as can be.
+
+    Its key is the score itself and its query is 1; one column serves two classes, as the difference of their logits.
+
+    >>> model = compact_model(np.array([0.0, 1.0]), np.array([[2.0], [-1.0]]), 2)
+    >>> model.scores().tolist(), model.head(model.embeddings[0]).tolist()
+    ([0.0, 1.0], [2.0, 0.0])
+    """
+    import jax.numpy as jnp
+
+    from attnlab.models import LinearHead, WordAttention
+
+    columns = table.shape[1]
+    weight = np.eye(columns, classes)
+    return WordAttention(
+        jnp.asarray(table, jnp.float64), jnp.asarray(score, jnp.float64)[:, None], jnp.ones(1, jnp.float64),
+        LinearHead(jnp.asarray(weight)),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Stopped:
+    """What was found: data sets ``"ends"``, ``"agreement"``, ``"path"``, ``"polish"``, and why one is missing."""
+
+    data: dict[str, xr.Dataset]
+    absent: dict[str, str]
+
+
+def where_stopped(
+    models: list[WordAttention], query_norms: list[float], train: Corpus, test: Corpus, seeds: list[int]
+) -> Stopped:
+    """Look at the models of several seeds, all in the coordinates of scores and projected table.
+
+    - ``"ends"`` (seed): ``accuracy_test``; ``loss``; ``gradient`` ‖∇L‖_∞, ``sharpness`` λ_max (nan if not converged),
+      ``trace`` with ``trace_error``, of the training loss in the coordinates that descent moves: scores over |q|, and
+      the table, an orthonormal column at a time.
+    - ``"agreement"`` (seed, other): share of test sentences with the same answer.
+    - ``"path"`` (t): the training loss on the straight line between the first two seeds, scores and tables mixed.
+    - ``"polish"`` (seed): the stationary point that a penalty l2 has near the first seed's end, at the same training
+      loss: ``l2``, ``loss``, ``gradient``, ``accuracy_test``, ``kind`` as certified.
+    """
+    problems = [_problem(model, norm, train) for model, norm in zip(models, query_norms, strict=True)]
+    answers = [_answers(model, test) for model in models]
+    data = {"ends": _ends(problems, answers, test, seeds), "agreement": _agreement(answers, seeds)}
+    absent: dict[str, str] = {}
+    if len(models) > 1:
+        data["path"] = _path(models, query_norms[0], train)
+    else:
+        absent["path"] = "one seed was trained; a way between two needs two"
+    if int(train.counts.sum()) > _SEEN:
+        absent["polish"] = f"more than {_SEEN:,} training words: a polish to a stationary point would take too long"
+    else:
+        data["polish"] = _polish(problems[0], train, test, seeds[0])
+    return Stopped(data, absent)
+
+
+def _problem(model: WordAttention, query_norm: float, train: Corpus, l2: float = 0.0) -> Problem:
+    """The training loss; the query has the length that it had in training, so that the metric is descent's."""
+    import equinox as eqx
+    import jax.numpy as jnp
+
+    from attnlab.landscape import reduced_problem
+
+    scaled = eqx.tree_at(
+        lambda m: [m.query, m.keys], model, [jnp.full(1, query_norm, jnp.float64), model.keys / query_norm]
+    )
+    return reduced_problem(scaled, train, l2=l2)
+
+
+def _answers(model: WordAttention, corpus: Corpus) -> np.ndarray:
+    from attnlab.models import Incidence, pooled_logits
+
+    return np.asarray(pooled_logits(model, Incidence.of(corpus, "float64"))).argmax(axis=1)
+
+
+def _ends(problems: list[Problem], answers: list[np.ndarray], test: Corpus, seeds: list[int]) -> xr.Dataset:
+    from attnlab.landscape import extremes, trace
+
+    rows = []
+    for problem, answer in zip(problems, answers, strict=True):
+        top, total = extremes(problem, ends="largest", max_depth=128).largest[0], trace(problem)
+        rows.append({
+            "accuracy_test": float((answer == test.labels).mean()),
+            "loss": float(problem.value(problem.start)),
+            "gradient": float(np.abs(np.asarray(problem.gradient(problem.start))).max()),
+            "sharpness": top.value if top.converged else np.nan,
+            "trace": total.estimate, "trace_error": total.standard_error,
+        })  # fmt: skip
+    columns = {name: ("seed", np.array([row[name] for row in rows])) for name in rows[0]}
+    return xr.Dataset(columns, {"seed": seeds}).assign_attrs(parameters=problems[0].parameters)
+
+
+def _agreement(answers: list[np.ndarray], seeds: list[int]) -> xr.Dataset:
+    share = [[float((a == b).mean()) for b in answers] for a in answers]
+    return xr.Dataset({"share": (("seed", "other"), share)}, {"seed": seeds, "other": seeds})
+
+
+def _path(models: list[WordAttention], query_norm: float, train: Corpus) -> xr.Dataset:
+    from attnlab.landscape import straight_path
+
+    one, other = (_problem(model, query_norm, train) for model in models[:2])
+    path = straight_path(one, one.start, other.start, points=51)
+    return path.data.assign_attrs(barrier=path.barrier, place=path.place, height=path.height)
+
+
+def _polish(problem: Problem, train: Corpus, test: Corpus, seed: int) -> xr.Dataset:
+    """Bisect the penalty until the stationary point near the end of training has its training loss."""
+    import dataclasses
+
+    import jax.numpy as jnp
+
+    from attnlab.landscape import certify, minimise
+
+    wanted = float(problem.value(problem.start))
+    low, high = np.log(1e-7), np.log(1e-1)
+    theta, found, penalised = problem.start, None, problem
+    for _ in range(_SPREAD):
+        middle = 0.5 * (low + high)
+        penalised = dataclasses.replace(problem, l2=jnp.asarray(np.exp(middle), problem.start.dtype))
+        found = minimise(penalised, theta[None], method="krylov", steps=5000)
+        theta, loss = jnp.asarray(found.theta.values[0]), float(found.loss[0])
+        if abs(loss - wanted) <= _LOSS_NEAR * wanted:
+            break
+        low, high = (low, middle) if loss > wanted else (middle, high)
+    assert found is not None
+    certificate = certify(penalised, theta)
+    model: Any = penalised.model(theta)
+    accuracy = float((_answers(model.expand(), test) == test.labels).mean())
+    columns = {
+        "l2": float(penalised.l2), "loss": float(found.loss[0]), "gradient": certificate.gradient,
+        "accuracy_test": accuracy, "kind": certificate.kind, "certificate": str(certificate), "trained_loss": wanted,
+    }  # fmt: skip
+    return xr.Dataset({name: ("seed", [value]) for name, value in columns.items()}, {"seed": [seed]})
