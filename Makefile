@@ -37,7 +37,7 @@ unit: .venv/installed
 	$(ONE_THREAD) $(BIN)/pytest -n $(JOBS)
 
 reproduce: .venv/installed
-	$(BIN)/attnlab reproduce --out results
+	$(BIN)/attnlab reproduce --text --out results
 
 bench: .venv/installed-bench
 	$(ONE_THREAD) $(BIN)/python benchmarks/run.py

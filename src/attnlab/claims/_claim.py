@@ -196,7 +196,7 @@ class Claim:
 
     It holds if all criteria hold, fails if one fails, and is inconclusive otherwise or when a control does not come
     out as it should; without data it is not run. A ``table`` asks one question of many settings: every criterion has
-    its own verdict, the whole is only reported.
+    its own verdict, the whole is only reported. ``options``: what the command that reproduces it needs beside its id.
     """
 
     id: str
@@ -211,6 +211,7 @@ class Claim:
     expected: Literal["holds", "fails"] = "holds"
     notes: tuple[str, ...] = field(default=())
     table: bool = False
+    options: str = ""
 
     def __post_init__(self):
         if not self.criteria:
@@ -233,7 +234,7 @@ class Claim:
         verdict, reason = _verdict(results, controls)
         if self.table and all(c["ok"] for c in controls):
             held = sum(r.verdict == "holds" for r in results)
-            verdict, reason = "reported", f"{held} of {len(results)} settings keep it"
+            verdict, reason = "reported", f"{held} of {len(results)} figures within the bounds"
         entry |= {
             "verdict": verdict, "reason": reason, "criteria": [r.record() for r in results], "controls": controls,
             "seeds": max((r.seeds for r in results), default=0),

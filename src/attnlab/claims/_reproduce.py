@@ -16,6 +16,7 @@ from attnlab._errors import AttnlabError
 from attnlab.claims._claim import Claim, contradicts
 from attnlab.runs import Event, InProcess, Processes, Results, load_record, provenance, run_plan, save_record, slug
 from attnlab.studies import Scale, Study, checked_folder, split_arms
+from attnlab.tasks import MissingData
 
 SCHEMA = 1
 
@@ -73,8 +74,13 @@ def reproduce(
         for number, (name, study) in enumerate(studies.items()):
             if on_study is not None:
                 on_study(name, number + 1, len(studies))
+            try:
+                plan = study.plan(scale, count)
+            except MissingData as error:
+                absent[name] = str(error)
+                continue
             results[name] = run_plan(
-                study.plan(scale, count), out / "runs" / f"{slug(name)}-{scale}", executor=executor, progress=progress,
+                plan, out / "runs" / f"{slug(name)}-{scale}", executor=executor, progress=progress,
                 on_event=on_event, failure_limit=failure_limit,
             )  # fmt: skip
             if results[name].interrupted:
@@ -94,7 +100,7 @@ def reproduce(
             raise
         except Exception as error:
             raise AttnlabError(f"judging the claim {claim.id!r} raises {_where(error)}") from error
-        entries.append(entry | {"command": (command or f"attnlab reproduce {claim.id}") + tail})
+        entries.append(entry | {"command": (command or f"attnlab reproduce {claim.id}{claim.options}") + tail})
     about = {"scale": scale, "seeds": count, "studies": list(studies), **provenance(time.monotonic() - begun)}
     data: dict[str, xr.Dataset] = {}
     for name, parts in measured.items():
@@ -113,7 +119,7 @@ def _judge(
     absent: Mapping[str, str],
 ) -> dict[str, Any]:
     names = [study.name for study in claim.studies]
-    runs = {key: sum(getattr(results[n], key) for n in names) for key in ("asked", "finished", "failed")}
+    runs = {k: sum(getattr(results[n], k) for n in names if n in results) for k in ("asked", "finished", "failed")}
     missing = [n for n in names if n not in measured]
     if missing:
         return claim.judge(None, runs, absent=absent[missing[0]])

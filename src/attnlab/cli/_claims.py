@@ -20,7 +20,7 @@ def claims(
     from attnlab.claims import resolve
     from attnlab.cli._show import print_json
 
-    chosen = resolve(names or ())
+    chosen = resolve(names or (), text="rotten-tomatoes")
     if json:
         fields = ("id", "title", "statement", "source", "how_measured", "refuted_by", "expected")
         print_json([{field: getattr(claim, field) for field in fields} for claim in chosen])

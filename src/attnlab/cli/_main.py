@@ -14,7 +14,7 @@ from attnlab.cli._claims import claims
 from attnlab.cli._digits import digits
 from attnlab.cli._dynamics import dynamics
 from attnlab.cli._landscape import landscape
-from attnlab.cli._many import FilesCommand, ManyCommand
+from attnlab.cli._many import FilesCommand, ManyCommand, TextCommand
 from attnlab.cli._predict import predict
 from attnlab.cli._report import report
 from attnlab.cli._reproduce import reproduce
@@ -49,7 +49,7 @@ def _options(
     del version
 
 
-app.command()(reproduce)
+app.command(cls=TextCommand)(reproduce)
 app.command(cls=FilesCommand)(study)
 app.command()(predict)
 app.command()(dynamics)

@@ -29,6 +29,26 @@ class FilesCommand(TyperCommand):
         return super().parse_args(ctx, _expanded(self, ctx, args, commas=False))
 
 
+class TextCommand(TyperCommand):
+    """A command whose ``--text`` may stand alone, for the text that comes with attnlab's data extra."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the line."""
+        return super().parse_args(ctx, completed(args))
+
+
+def completed(args: Sequence[str]) -> list[str]:
+    """``--text`` without a value gets its usual one.
+
+    >>> completed(["lu2021", "--text", "--out", "mine"])
+    ['lu2021', '--text', 'rotten-tomatoes', '--out', 'mine']
+    """
+    found: list[str] = []
+    for word, following in zip(args, [*args[1:], "-"], strict=True):
+        found += [word, "rotten-tomatoes"] if word == "--text" and following.startswith("-") else [word]
+    return found
+
+
 def _expanded(command: TyperCommand, ctx: Any, args: list[str], *, commas: bool) -> list[str]:
     names = {
         name: param.opts[0] for param in command.params if getattr(param, "multiple", False) for name in param.opts

@@ -28,6 +28,15 @@ ProcessCount = Annotated[
     int | None, typer.Option("--processes", min=0, help="Worker processes; one per core by default, 0 for none.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Text = Annotated[
+    str | None,
+    typer.Option(
+        "--text",
+        metavar="[PATH]",
+        help="Add the claims about real text: alone, on Rotten Tomatoes sentences; with a path, on a file or on "
+        "a folder with training, validation and test file (SST).",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print claims.json instead of a table.")]
 
 
@@ -41,6 +50,7 @@ def reproduce(
     processes: ProcessCount = None,
     quiet: Quiet = False,
     json: AsJson = False,
+    text: Text = None,
 ) -> None:
     """Run the studies of some claims (all by default), judge them, and write a page.
 
@@ -54,10 +64,14 @@ def reproduce(
         attnlab reproduce lu2021 --scale paper --out paper
 
         attnlab reproduce laws.identity --seeds 32
+
+        attnlab reproduce lu2021 --text
+
+        attnlab reproduce lu2021 --text folder-with-sst --out sst
     """
     from attnlab.claims import resolve
 
-    run_claims(resolve(names or ()), scale, seeds, out, processes, quiet, json)
+    run_claims(resolve(names or (), text=text), scale, seeds, out, processes, quiet, json)
 
 
 def run_claims(

@@ -16,13 +16,14 @@ from attnlab.report._lu2021_course import COURSE
 from attnlab.report._page import Figure, Page, Section
 from attnlab.report._render import write_folder
 from attnlab.report._text import told
+from attnlab.report._text_figures import TEXT
 
 if TYPE_CHECKING:
     import xarray as xr
 
 Data = Mapping[str, "xr.Dataset"]
 Recipe = Callable[[Data], list[Figure]]
-RECIPES: dict[str, Recipe] = {**LAWS, **RELATION, **COURSE, **SAMPLES, **ACCURACY, **LANDSCAPE_FIGURES}
+RECIPES: dict[str, Recipe] = {**LAWS, **RELATION, **COURSE, **SAMPLES, **ACCURACY, **LANDSCAPE_FIGURES, **TEXT}
 
 
 def claims_page(entries: Sequence[Mapping[str, Any]], data: Data, about: Mapping[str, Any]) -> Page:

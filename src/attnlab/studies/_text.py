@@ -316,6 +316,10 @@ def _kept(data: xr.Dataset, model: WordAttention, test: Corpus, s: TextSettings)
     ``shown_number`` (sentence): which they are; ``shown_logits`` (step, sentence, class); ``shown_score`` (step,
     sentence, place): scores of their different words, in the order of the corpus, nan beyond the last.
     """
+    import jax
+    import jax.numpy as jnp
+
+    model = jax.tree.map(jnp.asarray, model)
     kept = xr.Dataset({
         "kept_score": ("any_word", np.asarray(model.scores(), np.float64)),
         "kept_table": (("any_word", "column"), np.asarray(model.table(), np.float64)),

@@ -131,10 +131,10 @@ def prepare_texts(source: TextSource) -> Prepared:
         for name, part in parts.items()
     }
     texts = {name: tuple(parts[name].texts[i] for i in one.kept) for name, one in indexed.items()}
-    corpora = [indexed[name].corpus for name in PARTS]
-    digest = hashlib.sha256("".join(corpus.content_hash for corpus in corpora).encode()).hexdigest()[:16]
+    train, valid, test = (indexed[name].corpus for name in PARTS)
+    digest = hashlib.sha256("".join(corpus.content_hash for corpus in (train, valid, test)).encode()).hexdigest()[:16]
     reading = _reading(source, parts, found, indexed, vocabulary)
-    return Prepared(*corpora, texts, vocabulary, reading, digest)
+    return Prepared(train, valid, test, texts, vocabulary, reading, digest)
 
 
 def _parts(source: TextSource) -> tuple[dict[str, Texts], dict[str, Leaks]]:

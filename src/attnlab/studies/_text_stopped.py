@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,10 @@ if TYPE_CHECKING:
     from attnlab.tasks import Corpus
 
 _SEEN = 1_000_000  # words of the corpus from which on a polish would take too long
-_SPREAD = 12  # halvings of the interval of penalties
+_TRIES = 6  # penalties tried
+_ROUGH = 1e-6  # gradient with which a trial ends
+_FEW, _STEPS = 300, 3000  # of L-BFGS, in a trial and in the end
+_SHAKE = 0.05
 _LOSS_NEAR = 0.01  # how near the polish must come to the training loss, relative
 
 
@@ -125,30 +129,52 @@ def _path(models: list[WordAttention], query_norm: float, train: Corpus) -> xr.D
 
 
 def _polish(problem: Problem, train: Corpus, test: Corpus, seed: int) -> xr.Dataset:
-    """Bisect the penalty until the stationary point near the end of training has its training loss."""
-    import dataclasses
-
+    """Choose the penalty so that the stationary point near the end of training has its training loss."""
+    import jax
     import jax.numpy as jnp
 
     from attnlab.landscape import certify, minimise
 
     wanted = float(problem.value(problem.start))
-    low, high = np.log(1e-7), np.log(1e-1)
-    theta, found, penalised = problem.start, None, problem
-    for _ in range(_SPREAD):
-        middle = 0.5 * (low + high)
-        penalised = dataclasses.replace(problem, l2=jnp.asarray(np.exp(middle), problem.start.dtype))
-        found = minimise(penalised, theta[None], method="krylov", steps=5000)
-        theta, loss = jnp.asarray(found.theta.values[0]), float(found.loss[0])
-        if abs(loss - wanted) <= _LOSS_NEAR * wanted:
-            break
-        low, high = (low, middle) if loss > wanted else (middle, high)
-    assert found is not None
+    l2, theta = _matching_penalty(problem, wanted)
+    penalised = dataclasses.replace(problem, l2=jnp.asarray(l2, problem.start.dtype))
+    # Words at zero score and zero table are stationary on their own, often as saddles: a shake lets them fall.
+    shake = _SHAKE * jax.random.normal(jax.random.key(seed), theta.shape, theta.dtype)
+    found = minimise(penalised, (theta + shake)[None], method="krylov", steps=_STEPS)
+    theta = jnp.asarray(found.theta.values[0])
     certificate = certify(penalised, theta)
     model: Any = penalised.model(theta)
-    accuracy = float((_answers(model.expand(), test) == test.labels).mean())
     columns = {
-        "l2": float(penalised.l2), "loss": float(found.loss[0]), "gradient": certificate.gradient,
-        "accuracy_test": accuracy, "kind": certificate.kind, "certificate": str(certificate), "trained_loss": wanted,
+        "l2": l2, "loss": float(found.loss[0]), "gradient": certificate.gradient,
+        "accuracy_test": float((_answers(model.expand(), test) == test.labels).mean()), "kind": certificate.kind,
+        "certificate": str(certificate), "trained_loss": wanted,
     }  # fmt: skip
     return xr.Dataset({name: ("seed", [value]) for name, value in columns.items()}, {"seed": [seed]})
+
+
+def _matching_penalty(problem: Problem, wanted: float) -> tuple[float, Any]:
+    """λ whose stationary point has the loss that is wanted, to within a hundredth, and about where that point is.
+
+    At a stationary point λθ = −∇L, which gives a first guess at the end of training; then the secant rule in
+    logarithms, on points that are found roughly.
+    """
+    import jax.numpy as jnp
+
+    from attnlab.landscape import minimise
+
+    theta, gradient = problem.start, problem.gradient(problem.start)
+    pulled = float(-jnp.vdot(theta, gradient) / jnp.vdot(theta, theta))
+    places, losses = [float(np.log(np.clip(pulled, 1e-8, 0.1)))], []
+    for _ in range(_TRIES):
+        rough = dataclasses.replace(problem, l2=jnp.asarray(np.exp(places[-1]), theta.dtype))
+        found = minimise(rough, theta[None], method="krylov", tolerance=_ROUGH, steps=_FEW, newton_steps=1)
+        theta = jnp.asarray(found.theta.values[0])
+        losses.append(float(np.log(found.loss[0])))
+        off = losses[-1] - np.log(wanted)
+        if abs(off) <= _LOSS_NEAR:
+            break
+        slope = 0.5
+        if len(losses) > 1 and abs(places[-1] - places[-2]) > 1e-9:
+            slope = np.clip((losses[-1] - losses[-2]) / (places[-1] - places[-2]), 0.05, 2.0)
+        places.append(float(np.clip(places[-1] - off / slope, np.log(1e-9), np.log(1.0))))
+    return float(np.exp(places[len(losses) - 1])), theta

@@ -12,7 +12,7 @@ import xarray as xr
 from attnlab._errors import AttnlabError
 from attnlab.runs import RunContext
 from attnlab.studies._pooling import POOLING, curve_order, pool_curve
-from attnlab.studies._text_prepare import open_prepared
+from attnlab.studies._text import text_parts
 
 if TYPE_CHECKING:
     from attnlab.tasks import Corpus
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 WORK = "attnlab.studies._text_students:fit_text_student"
 TF_IDF = "tf-idf"
 TEXT_STUDENTS = ("attention-pooling", "mean-pooling", TF_IDF)
-STEP_SIZES = (0.0003, 0.001, 0.003, 0.01, 0.03)
+STEP_SIZES = (0.001, 0.003, 0.01, 0.03, 0.1)
 STRENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _LOOKED_AT = 4000  # validation and test sentences that a curve looks at, at most
 
@@ -29,7 +29,7 @@ _LOOKED_AT = 4000  # validation and test sentences that a curve looks at, at mos
 class StudentSettings:
     """One student on prepared texts at several numbers of labels.
 
-    - ``folder``, ``data``: where ``Prepared.save`` put the corpora, and their hash.
+    - ``folder``, ``data``: a source as ``text_parts`` takes it, mostly what ``Prepared.save`` wrote, and its hash.
     - ``seed`` draws the order of the labels, the start and the minibatches, the same for every student; ``arm`` is a
       label and nothing else. ``student``: one of ``TEXT_STUDENTS``.
     - ``step_sizes``, ``weight_decays``: tried for both kinds of pooling at every size; ``strengths`` (C) for logistic
@@ -73,10 +73,10 @@ def fit_text_student(s: StudentSettings, context: RunContext) -> xr.Dataset:
 
 @lru_cache(maxsize=1)
 def _corpora(folder: str, data: str, root_seed: int) -> tuple[Corpus, Corpus, Corpus]:
-    train, valid, test, _, found = open_prepared(folder)
-    if found != data:
-        raise AttnlabError(f"{folder} holds texts with the content {found}, expected {data}: prepare them anew")
-    return train, _some(valid, root_seed), _some(test, root_seed)
+    parts = text_parts(folder)
+    if parts.hash != data:
+        raise AttnlabError(f"{folder} holds texts with the content {parts.hash}, expected {data}: start again")
+    return parts.train, _some(parts.valid, root_seed), _some(parts.test, root_seed)
 
 
 def _some(corpus: Corpus, seed: int) -> Corpus:
