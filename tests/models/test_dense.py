@@ -399,3 +399,11 @@ def test_every_derivative_of_the_attention_is_that_of_the_formula(normaliser):
     for derivative in (lambda f: f, jax.jacfwd, jax.jacrev, lambda f: jax.hessian(lambda v: jnp.sum(f(v) ** 3))):
         expected = np.asarray(derivative(slow)(weights))
         assert np.allclose(derivative(fast)(weights), expected, rtol=0, atol=1e-11 * np.abs(expected).max())
+
+
+def test_softplus_in_single_precision_is_that_of_double_to_rounding():
+    x = np.concatenate([np.linspace(-30, 30, 20_001), [0.0, 1e-6, -1e-6, 1e3, -1e3]])
+    single = np.asarray(softplus(jnp.asarray(x, jnp.float32), 1.0), np.float64)
+    double = np.logaddexp(np.float64(np.float32(x)), 0.0)
+    assert np.abs(single - double).max() <= 2.5e-7 * np.maximum(1, np.abs(double)).max()
+    assert (np.abs(single - double) <= 2.5e-7 * np.maximum(1, double)).all()

@@ -15,7 +15,7 @@ from attnlab.studies._landscape import _measure_flatness, _measure_minima, _meas
 from attnlab.studies._points import FLATNESS
 
 SEEDS, STARTS = 8, 3
-MODELS = ("known-attention", "known-weights", "self-attention", "baseline", "shuffled labels")
+MODELS = ("known-attention", "known-weights-plain", "self-attention", "baseline", "shuffled labels")
 Data = dict[str, xr.Dataset]
 
 
@@ -39,7 +39,7 @@ def points(rng: np.random.Generator, level: float, kinds: tuple[str, ...] = ("mi
 
 
 def minima(rng: np.random.Generator) -> Data:
-    levels = {"known-attention": 0.04, "known-weights": 0.06, "shuffled labels": 2.0}
+    levels = {"known-attention": 0.04, "known-weights-plain": 0.06, "shuffled labels": 2.0}
     arms = {f"{m}/{n}": points(rng, levels.get(m, 0.5) * (128 / n) ** 0.75) for m in MODELS for n in (128, 512)}
     # A paper-sized plan has fewer problems of some arms: the rest is nan.
     arms |= {f"multi-layer/{n}": points(rng, 0.4).isel(seed=slice(4)) for n in (128, 512)}
@@ -91,7 +91,7 @@ def test_minima_are_measured_per_problem(data):
     assert (table.good.sel(model="baseline") == 0).all()
     assert (table.certified.dropna("model") == 1).all()
     assert (table.distinct.sel(model="baseline") == 2).all()
-    np.testing.assert_allclose(table.fall.sel(model="known-weights").median(), -0.75, atol=0.1)
+    np.testing.assert_allclose(table.fall.sel(model="known-weights-plain").median(), -0.75, atol=0.1)
     assert int(table.good.sel(model="multi-layer", samples=128).notnull().sum()) == 4
 
 

@@ -21,6 +21,11 @@ _BLOCK = 1024
 Output = Float[Array, ""] | Float[Array, "outputs"]
 
 
+# log(1 + t)/t on [0, 1] in powers of t: a Chebyshev fit of degree 8, off by less than 3e-8.
+_LOG1P = (0.99999997054, -0.49999501517, 0.33319271342, -0.24844369892, 0.19111431081, -0.13674769706, 0.07836166802,
+          -0.02958850739, 0.0052534578)  # fmt: skip
+
+
 def softplus(x: Float[Array, "..."], temperature: float = 1.0) -> Float[Array, "..."]:
     """``φ_τ(x) = log(1 + e^{τx})/τ``, which tends to ReLU as τ grows; ``temperature=math.inf`` is ReLU itself.
 
@@ -38,7 +43,20 @@ def softplus(x: Float[Array, "..."], temperature: float = 1.0) -> Float[Array, "
 @jax.custom_jvp
 def _log1p_exp(x: Float[Array, "..."]) -> Float[Array, "..."]:
     """``log(1 + eˣ)``: ``logaddexp(x, 0)`` without its many cases, and with the logistic function as its slope."""
-    return jnp.maximum(x, 0) + jnp.log1p(jnp.exp(-jnp.abs(x)))
+    small = jnp.exp(-jnp.abs(x))
+    return jnp.maximum(x, 0) + (_log1p_single(small) if x.dtype == jnp.float32 else jnp.log1p(small))
+
+
+def _log1p_single(t: Float[Array, "..."]) -> Float[Array, "..."]:
+    """``log(1 + t)`` for t in [0, 1] in single precision, to its rounding (1.2e-7).
+
+    Multiplications alone, which XLA turns into vector instructions; its own logarithm takes two to three times as long
+    and is most of the time of a small network.
+    """
+    found = jnp.full_like(t, _LOG1P[-1])
+    for coefficient in _LOG1P[-2::-1]:
+        found = found * t + jnp.asarray(coefficient, t.dtype)
+    return found * t
 
 
 _log1p_exp.defjvps(lambda tangent, _, x: tangent * jax.nn.sigmoid(x))

@@ -39,7 +39,7 @@ def _local_minima_known(data: Data) -> list[Figure]:
     return [
         _shares(
             table, id="minima_shares", title="Share of good minima by model and samples",
-            asked={("known-attention", 128): 0.95, ("known-weights", 128): 0.8},
+            asked={("known-attention", 128): 0.95, ("known-weights-plain", 128): 0.8},
         ),
         _errors(table, 128, id="minima_errors_small", title="The error of every certified minimum, 128 samples"),
     ]  # fmt: skip
@@ -111,20 +111,20 @@ def _falls(data: Data) -> list[Figure]:
         for model in models
     }
     first = float(np.nanmedian(table["typical"].sel(model="known-attention").isel(samples=0)))
-    judged = ("known-attention", "known-weights")
+    judged = ("known-attention", "known-weights-plain")
     found = [_estimated(_finite(table["fall"].sel(model=model)), np.median) for model in models]
-    tones = [[_tone(one, -np.inf, -0.25) if model in judged else ""] for model, one in zip(models, found, strict=True)]
+    tones = [[_tone(one, -np.inf, -0.5) if model in judged else ""] for model, one in zip(models, found, strict=True)]
     return [
         band_figure(
             sizes, series, id="fall_errors", title="The error of minima against samples", x_label="samples",
             y_label="median error of a problem's minima", log_x=True, log_y=True, singles=0,
-            guides={"slope −1/4": (sizes, first * (sizes / sizes[0]) ** -0.25)},
+            guides={"slope −1/2": (sizes, first * (sizes / sizes[0]) ** -0.5)},
             caption="Line: median over problems. Band: 10–90 % of problems. The guide begins at the known gate's.",
         ),
         heat_table(
             [_name(model) for model in models], ["exponent of the error in n"], [[one[3]] for one in found],
             id="fall_exponents", title="How fast the error falls", tones=tones,
-            caption="Median over problems, with its 95 % interval; −0.25 or less is asked for of the two models of "
+            caption="Median over problems, with its 95 % interval; −0.5 or less is asked for of the two models of "
                     "known attention.",
         ),
     ]  # fmt: skip

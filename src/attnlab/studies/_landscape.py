@@ -17,7 +17,7 @@ from attnlab.studies._study import Data, Scale, Study, arm_plan
 GOOD = 0.1  # prediction error with which a minimum is called good
 SIZES = (128, 512)
 _MODELS: dict[Scale, tuple[str, ...]] = {
-    "quick": ("known-attention", "known-weights", "self-attention", "baseline"),
+    "quick": ("known-attention", "known-weights-plain", "self-attention", "baseline"),
     "paper": ("known-attention", "known-weights", "known-weights-plain", "self-attention", "baseline"),
 }
 # Problems for each seed asked for: a share of minima varies between problems, and they are cheap.
