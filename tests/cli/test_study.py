@@ -81,7 +81,7 @@ def test_from_fifty_rows_to_page_and_labels(run, short):
         (["study", "reviews.csv", "--text", "reveiw", "--label", "sentiment"], "'review'"),
         (["study", "reviews.csv", "--text", "review", "--label", "sentiment", "--scale", "huge"], "--scale huge"),
         (["study", "reviews.csv", "--text", "review", "--label", "sentiment", "--target", "80"], "between 0 and 1"),
-        (["study", "one.csv", "--text", "review", "--label", "sentiment"], "one class"),
+        (["study", "one.csv", "--text", "review", "--label", "sentiment"], "have the one label"),
         (["predict", "nowhere", "reviews.csv"], "nowhere"),
     ],
 )

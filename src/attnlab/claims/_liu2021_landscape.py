@@ -46,16 +46,20 @@ def _flat_criteria(model: str, words: str) -> tuple[Criterion, ...]:
 KNOWN = Claim(
     id="liu2021.local_minima_known",
     title="With known attention, nearly every local minimum is good",
-    statement="Of the certified minima with 128 samples, 95 % are good with a known gate, 80 % with known weights (the head on x a, without w_V).",
+    statement=(
+        "Of the certified minima with 128 samples, 95 % are good with a known gate, 80 % with known weights (the head on "
+        "x a, without w_V)."
+    ),
     source=_SOURCE,
     studies=(MINIMA,),
     criteria=(
         Criterion("share of good minima, known gate, n = 128", "estimate", _good("known-attention", 128), 0.95, ">=",
                   "mean"),
-        Criterion("share of good minima, known weights, n = 128", "estimate", _good("known-weights-plain", 128), 0.8, ">=",
-                  "mean"),
+        Criterion("share of good minima, known weights, n = 128", "estimate", _good("known-weights-plain", 128), 0.8,
+                  ">=", "mean"),
         Criterion("share of starts certified, known gate and known weights", "bound",
-                  lambda d: d["minima"].certified.sel(model=["known-attention", "known-weights-plain"]), 0.99, ">=", "mean"),
+                  lambda d: d["minima"].certified.sel(model=["known-attention", "known-weights-plain"]), 0.99, ">=",
+                  "mean"),
     ),
     controls=(
         Control("baseline", "Without attention most minima are not good.",

@@ -18,7 +18,7 @@ from attnlab.estimators._files import read_model, write_model
 from attnlab.estimators._inputs import as_labels, as_seed, as_texts, as_tokenizer, as_weights, hold_out
 from attnlab.estimators._pool import Pooled, encoded_parts, log_softmax
 from attnlab.estimators._train import Training, fit_words
-from attnlab.models import WordAttentionConfig
+from attnlab.models import WordAttention, WordAttentionConfig
 from attnlab.tasks import Corpus, Tokenizer, Vocabulary, index_texts
 from attnlab.training import Adam, GradientDescent
 
