@@ -103,8 +103,8 @@ HIGH = Claim(
     id="liu2021.high_temperature_hurts",
     title="A high temperature hurts where one word matters: at equal steps it does",
     statement=(
-        f"On a teacher that attends to one word, softmax at temperature 4 has at least {_WORTHWHILE} times the error of "
-        "softmax, with 1500 steps and at convergence."
+        f"On a teacher that attends to one word, softmax at temperature 4 has at least {_WORTHWHILE} times the error "
+        "of softmax, with 1500 steps and at convergence."
     ),
     source=_SOURCE,
     studies=(LADDERS,),
@@ -143,8 +143,8 @@ PRIOR_HELPS = Claim(
                            _end("prior", "ratio", student="softmax+wrong-prior:1", task="hard"), _WORTHWHILE, ">="),)),
     ),
     how_measured=(
-        f"{_HOW} n is where the seed-median error first crosses {PRIOR_LEVEL}, interpolated in log n; the ratio is from "
-        "paired seeds with a bootstrap interval. The penalty has the strength 1 and is not in the validation loss."
+        f"{_HOW} n is where the seed-median error first crosses {PRIOR_LEVEL}, interpolated in log n; the ratio is "
+        "from paired seeds with a bootstrap interval. The penalty has the strength 1 and is not in the validation loss."
     ),
     refuted_by=f"A ratio that is surely below {_WORTHWHILE}.",
     notes=(_SEEDS,),

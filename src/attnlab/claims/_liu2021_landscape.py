@@ -47,8 +47,8 @@ KNOWN = Claim(
     id="liu2021.local_minima_known",
     title="With known attention, nearly every local minimum is good",
     statement=(
-        "Of the certified minima with 128 samples, 95 % are good with a known gate, 80 % with known weights (the head on "
-        "x a, without w_V)."
+        "Of the certified minima with 128 samples, 95 % are good with a known gate, 80 % with known weights (the head "
+        "on x a, without w_V)."
     ),
     source=_SOURCE,
     studies=(MINIMA,),

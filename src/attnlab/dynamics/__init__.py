@@ -9,6 +9,8 @@ from attnlab.dynamics._laws import (
     query_balance_error,
     score_sum_error,
 )
+from attnlab.dynamics._normalised import AttentionEntropy, saturation, sen_norm_under, sen_potential
+from attnlab.dynamics._normalised_runs import PENALTIES, BagLoss, normalised_training, normaliser_table
 from attnlab.dynamics._phases import (
     PHASES,
     Separation,
@@ -28,7 +30,10 @@ from attnlab.dynamics._text_deletion import deletion_test
 from attnlab.dynamics._text_purity import class_counts, excess_purity, purity
 
 __all__ = [
+    "PENALTIES",
     "PHASES",
+    "AttentionEntropy",
+    "BagLoss",
     "Balance",
     "QueryBalance",
     "ReducedModel",
@@ -48,6 +53,8 @@ __all__ = [
     "identity_error",
     "log_slope",
     "loss_exponent",
+    "normalised_training",
+    "normaliser_table",
     "onset_time",
     "order_in_step",
     "phases",
@@ -56,11 +63,14 @@ __all__ = [
     "rank_agreement",
     "reduced_descent",
     "reduced_flow",
+    "saturation",
     "score_rate",
     "score_slowdown",
     "score_sum_error",
     "sen_error",
     "sen_norm",
+    "sen_norm_under",
+    "sen_potential",
     "separation",
     "suppression",
     "telling_pairs",

@@ -1,5 +1,6 @@
 """What learns: frozen Equinox modules, with no training code in them."""
 
+from attnlab.models._bags import Bags, bag_logits, bag_weights
 from attnlab.models._contextual import ContextualAttention, ContextualConfig, contextual_logits
 from attnlab.models._dense import (
     AbstractMask,
@@ -16,6 +17,16 @@ from attnlab.models._dense import (
 )
 from attnlab.models._heads import AbstractHead, LinearHead, OwnHead, TwoLayerHead
 from attnlab.models._incidence import Incidence, kernel
+from attnlab.models._normalisers import (
+    NORMALISERS,
+    AbstractNormaliser,
+    Entmax15,
+    Softmax,
+    Sparsemax,
+    TopK,
+    Uniform,
+    make_normaliser,
+)
 from attnlab.models._patches import (
     AttentionPooling,
     AttentionPoolingConfig,
@@ -23,6 +34,7 @@ from attnlab.models._patches import (
     PatchAttentionConfig,
     PatchGrid,
 )
+from attnlab.models._penalties import attention_entropy, entropy_bound, entropy_penalty, query_l1, toward
 from attnlab.models._pooling import Tokens, guarded, pool, pool_fast, pool_tokens, too_wide
 from attnlab.models._self_attention import (
     AttentionLayer,
@@ -55,17 +67,21 @@ from attnlab.models._word_attention import (
 )
 
 __all__ = [
+    "NORMALISERS",
     "TEACHER_ATTENTION",
     "TEACHER_KINDS",
     "AbstractHead",
     "AbstractMask",
+    "AbstractNormaliser",
     "AttentionLayer",
     "AttentionPooling",
     "AttentionPoolingConfig",
+    "Bags",
     "Baseline",
     "BaselineConfig",
     "ContextualAttention",
     "ContextualConfig",
+    "Entmax15",
     "Frozen",
     "Gate",
     "Incidence",
@@ -85,28 +101,40 @@ __all__ = [
     "PatchGrid",
     "SelfAttention",
     "SelfAttentionConfig",
+    "Softmax",
+    "Sparsemax",
     "StaticMask",
     "Teacher",
     "Tokens",
+    "TopK",
     "TwoLayerHead",
+    "Uniform",
     "VacuousMask",
     "WordAttention",
     "WordAttentionConfig",
+    "attention_entropy",
     "attention_of",
     "attention_weights",
+    "bag_logits",
+    "bag_weights",
     "cast",
     "contextual_logits",
+    "entropy_bound",
+    "entropy_penalty",
     "guarded",
     "kernel",
     "literal_logits",
     "make_label_teacher",
+    "make_normaliser",
     "make_teacher",
     "pool",
     "pool_fast",
     "pool_tokens",
     "pooled_logits",
+    "query_l1",
     "softplus",
     "too_wide",
+    "toward",
     "trained_parts",
     "vec",
 ]

@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from attnlab._errors import AttnlabError
 from attnlab.models._dense import Baseline, BaselineConfig, Output, at_least_one, check_scales, normal, softplus
+from attnlab.models._normalisers import Normaliser, Softmax, as_normaliser
 from attnlab.models._self_attention import AttentionLayer
 
 
@@ -115,7 +116,9 @@ class PatchAttention(eqx.Module):
 
 
 class AttentionPooling(eqx.Module):
-    """One query over patches: ``y = head(E a)`` with ``E = φ_τ(w_Eᵀ P)`` and ``a = softmax(Eᵀ q/√m)``.
+    """One query over patches: ``y = head(E a)`` with ``E = φ_τ(w_Eᵀ P)`` and ``a = norm(Eᵀ q/√m)``.
+
+    ``norm`` is the ``normaliser``: softmax unless told otherwise.
 
     >>> model = AttentionPoolingConfig(PatchGrid(8, 8, size=4, stride=2), outputs=10).init(jax.random.key(0))
     >>> image = jnp.ones((8, 8))
@@ -127,6 +130,7 @@ class AttentionPooling(eqx.Module):
     query: Float[Array, "m"]
     head: Baseline
     grid: PatchGrid = eqx.field(static=True)
+    normaliser: Normaliser = eqx.field(static=True, default=Softmax(), converter=as_normaliser)
 
     def embed(self, image: Float[Array, "rows columns"]) -> Float[Array, "m p"]:
         """``E`` of one image."""
@@ -146,7 +150,7 @@ class AttentionPooling(eqx.Module):
         return self.head(embedded @ self._weights(embedded))
 
     def _weights(self, embedded: Float[Array, "m p"]) -> Float[Array, "p"]:
-        return jax.nn.softmax(self.query @ embedded / math.sqrt(len(self.query)))
+        return self.normaliser(self.query @ embedded / math.sqrt(len(self.query)))
 
 
 @dataclass(frozen=True)
@@ -155,7 +159,7 @@ class PatchAttentionConfig:
 
     - ``dim`` m of the embeddings, ``query_dim`` d_q, ``value_dim`` d_v, ``width`` d of the head;
     - entries of w_E are N(0, 1/t), those of w_Q, w_K and w_V N(0, 1/m), the head's those of ``BaselineConfig``;
-      ``init_scale`` multiplies all.
+      ``init_scale`` multiplies all; ``normaliser`` is as in ``AttentionLayer``.
 
     >>> PatchAttentionConfig(PatchGrid(24, 24, size=8, stride=4), dim=32).init(jax.random.key(0)).w_embed.shape
     (64, 32)
@@ -169,10 +173,12 @@ class PatchAttentionConfig:
     outputs: int = 1
     temperature: float = math.inf
     init_scale: float = 1.0
+    normaliser: str | Normaliser = "softmax"
 
     def __post_init__(self):
         at_least_one(self, "dim", "query_dim", "value_dim", "width", "outputs")
         check_scales(self)
+        as_normaliser(self.normaliser)
 
     def init(self, key: Key[Array, ""]) -> PatchAttention:
         """Draw initial parameters."""
@@ -181,13 +187,14 @@ class PatchAttentionConfig:
         query, keys, value = (normal(jax.random.fold_in(key, 3 + i), shape, std) for i, shape in enumerate(shapes))
         head = BaselineConfig(self.value_dim, self.width, self.outputs, self.temperature, self.init_scale)
         embed = _embedding(key, self.grid, self.dim, self.init_scale)
-        return PatchAttention(embed, AttentionLayer(query, keys, value), head.init(key), self.grid)
+        layer = AttentionLayer(query, keys, value, normaliser=as_normaliser(self.normaliser))
+        return PatchAttention(embed, layer, head.init(key), self.grid)
 
 
 @dataclass(frozen=True)
 class AttentionPoolingConfig:
     """How an ``AttentionPooling`` starts: entries of w_E are N(0, 1/t), those of the query N(0, 1), the head's those of
-    ``BaselineConfig``; ``init_scale`` multiplies all.
+    ``BaselineConfig``; ``init_scale`` multiplies all; ``normaliser`` is as in ``AttentionLayer``.
 
     >>> AttentionPoolingConfig(PatchGrid(24, 24, size=8, stride=4), dim=32).init(jax.random.key(0)).query.shape
     (32,)
@@ -199,16 +206,19 @@ class AttentionPoolingConfig:
     outputs: int = 1
     temperature: float = math.inf
     init_scale: float = 1.0
+    normaliser: str | Normaliser = "softmax"
 
     def __post_init__(self):
         at_least_one(self, "dim", "width", "outputs")
         check_scales(self)
+        as_normaliser(self.normaliser)
 
     def init(self, key: Key[Array, ""]) -> AttentionPooling:
         """Draw initial parameters."""
         query = normal(jax.random.fold_in(key, 3), (self.dim,), self.init_scale)
         head = BaselineConfig(self.dim, self.width, self.outputs, self.temperature, self.init_scale)
-        return AttentionPooling(_embedding(key, self.grid, self.dim, self.init_scale), query, head.init(key), self.grid)
+        embed = _embedding(key, self.grid, self.dim, self.init_scale)
+        return AttentionPooling(embed, query, head.init(key), self.grid, as_normaliser(self.normaliser))
 
 
 def _embedded(w_embed: Float[Array, "t m"], words: Float[Array, "t p"], temperature: float) -> Float[Array, "m p"]:

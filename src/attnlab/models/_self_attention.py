@@ -15,9 +15,9 @@ from jaxtyping import Array, Float, Key, PyTree
 
 from attnlab._errors import AttnlabError
 from attnlab.models._dense import Baseline, BaselineConfig, Output, at_least_one, check_scales, normal
+from attnlab.models._normalisers import AbstractNormaliser, Normaliser, Softmax, as_normaliser
 
 SCALES: dict[str, Callable[[int], float]] = {"sqrt": math.sqrt, "dim": float}
-Normaliser = Callable[[Array], Array]
 
 
 class AttentionLayer(eqx.Module):
@@ -27,7 +27,8 @@ class AttentionLayer(eqx.Module):
 
     - ``w_query``, ``w_key``: (d_q, t), ``w_value``: (d_v, t);
     - ``scale``: ``"sqrt"`` for √d_q, ``"dim"`` for d_q; ``factor`` is c, on the logits;
-    - ``normaliser``: a hashable function from a vector of logits to weights, softmax unless told otherwise.
+    - ``normaliser``: softmax unless told otherwise; a name such as ``"sparsemax"`` (see ``make_normaliser``), a
+      normaliser, or a hashable function from a vector of logits to weights.
 
     >>> layer = AttentionLayer(jnp.zeros((2, 3)), jnp.zeros((2, 3)), jnp.eye(3))
     >>> layer(jnp.array([[1.0, 3.0], [0.0, 0.0], [2.0, 4.0]])).tolist()
@@ -39,7 +40,7 @@ class AttentionLayer(eqx.Module):
     w_value: Float[Array, "d_v t"]
     scale: str = eqx.field(static=True, default="sqrt")
     factor: float = eqx.field(static=True, default=1.0)
-    normaliser: Normaliser = eqx.field(static=True, default=jax.nn.softmax)
+    normaliser: Normaliser = eqx.field(static=True, default=Softmax(), converter=as_normaliser)
 
     def logits(self, x: Float[Array, "t p"]) -> Float[Array, "p p"]:
         """``c·(w_K x)ᵀ(w_Q x)/scale``: row j, column z is how well key j fits the query of word z."""
@@ -65,8 +66,10 @@ class AttentionLayer(eqx.Module):
 
     def _weights(self, x: Float[Array, "t p"]) -> Float[Array, "p p"]:
         """The weights of word z in row z."""
-        normaliser = _softmax if self.normaliser is jax.nn.softmax else jax.vmap(self.normaliser)
-        return normaliser(self._logits(x))
+        normaliser, logits = self.normaliser, self._logits(x)
+        if isinstance(normaliser, Softmax):
+            return _softmax(normaliser.cooled(logits))
+        return normaliser(logits) if isinstance(normaliser, AbstractNormaliser) else jax.vmap(normaliser)(logits)
 
 
 # Under vmap over samples the three functions below become products of many small matrices. XLA on CPUs is several
@@ -287,7 +290,7 @@ class SelfAttentionConfig:
     temperature: float = 4.0
     scale: str = "sqrt"
     factor: float = 1.0
-    normaliser: Normaliser = jax.nn.softmax
+    normaliser: str | Normaliser = "softmax"
     init_scale: float = 1.0
     query_scale: float = 1.0
 
@@ -296,6 +299,7 @@ class SelfAttentionConfig:
         check_scales(self)
         if self.scale not in SCALES:
             raise AttnlabError(f"scale={self.scale!r}: expected 'sqrt' (√d_q) or 'dim' (d_q)")
+        as_normaliser(self.normaliser)
         if not 0 <= self.query_scale < math.inf:
             raise AttnlabError(f"query_scale={self.query_scale}: a scale must be ≥ 0 and finite")
 
@@ -314,7 +318,7 @@ class SelfAttentionConfig:
             self.init_values(key, value_dim),
             self.scale,
             self.factor,
-            self.normaliser,
+            as_normaliser(self.normaliser),
         )
 
     def init_values(self, key: Key[Array, ""], value_dim: int) -> Float[Array, "d_v t"]:

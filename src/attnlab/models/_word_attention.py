@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, Int, Key
 from attnlab._errors import AttnlabError
 from attnlab.models._heads import AbstractHead, HeadMaker, make_head
 from attnlab.models._incidence import Incidence
+from attnlab.models._normalisers import AbstractNormaliser, Softmax
 from attnlab.models._pooling import Tokens, pool
 from attnlab.tasks import Corpus
 
@@ -149,14 +150,19 @@ def cast(model: WordAttention, dtype: DTypeLike) -> WordAttention:
     return jax.tree.map(lambda leaf: leaf.astype(kind) if eqx.is_inexact_array(leaf) else leaf, model)
 
 
-def literal_logits(model: WordAttention, corpus: Corpus) -> Float[Array, "sentences classes"]:
+def literal_logits(
+    model: WordAttention,
+    corpus: Corpus,
+    *,
+    normaliser: AbstractNormaliser = Softmax(),  # noqa: B008  (frozen)
+) -> Float[Array, "sentences classes"]:
     """Logits straight from the equation, one sentence and one word after the other: slow, the oracle of the rest."""
     logits = []
     for n in range(len(corpus)):
         span = slice(corpus.offsets[n], corpus.offsets[n + 1])
         tokens = np.repeat(corpus.words[span], corpus.counts[span])
         scores = jnp.stack([jnp.dot(model.query, model.keys[w]) for w in tokens])
-        attention = jax.nn.softmax(scores)
+        attention = normaliser(scores)
         context = sum(
             (a * model.embeddings[w] for a, w in zip(attention, tokens, strict=True)),
             start=0 * model.embeddings[0],

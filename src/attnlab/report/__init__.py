@@ -11,6 +11,7 @@ True
 from attnlab.report._bands import band_figure, theory_figure
 from attnlab.report._chosen import chosen
 from attnlab.report._claims import claims_page, write_report
+from attnlab.report._compare_page import compare_page, write_compare
 from attnlab.report._curves import learning_curves
 from attnlab.report._digits import attention_pictures, digits_page, write_digits
 from attnlab.report._dots import DotRow, dots_figure
@@ -82,6 +83,9 @@ __all__ = [
     # the page of a user's texts
     "study_page",
     "write_study",
+    # the page of variants of attention
+    "compare_page",
+    "write_compare",
     # text
     "measured",
     "number",

@@ -1,6 +1,10 @@
 """One file per question that a user can ask: its plan, its work function, its measurement."""
 
 from attnlab.studies._asymptotics import FarSettings, flow_far
+from attnlab.studies._compare_answers import measure_comparison
+from attnlab.studies._compare_explore import Comparison, explore_compare
+from attnlab.studies._compare_teachers import CompareSettings, fit_variant
+from attnlab.studies._compare_words import WordSettings, fit_words
 from attnlab.studies._curves import Question, end_values, tabulate
 from attnlab.studies._digits import DigitsSettings, fit_digits
 from attnlab.studies._dynamics import explore, foretell, predict
@@ -27,12 +31,19 @@ from attnlab.studies._own_text import TextStudy, study_texts
 from attnlab.studies._points import PointSettings, find_points
 from attnlab.studies._samples import SampleSettings, fit_curve, fit_samples
 from attnlab.studies._study import Data, Scale, Study, arm_plan, split_arms
-from attnlab.studies._text import TextParts, TextSettings, text_parts, train_text
+from attnlab.studies._text import ROTTEN_TOMATOES, TextParts, TextSettings, text_parts, train_text
 from attnlab.studies._text_claims import text_study
 from attnlab.studies._text_prepare import TextSource, prepare_texts
 from attnlab.studies._topic import TopicSettings, train_topic
 
 __all__ = [
+    "CompareSettings",
+    "Comparison",
+    "WordSettings",
+    "explore_compare",
+    "fit_variant",
+    "fit_words",
+    "measure_comparison",
     "find_points",
     "explore_landscape",
     "PointSettings",
@@ -71,6 +82,7 @@ __all__ = [
     "OPTIMIZERS",
     "REFERENCE",
     "STARTS",
+    "ROTTEN_TOMATOES",
     "STEP_SIZES",
     "Scale",
     "Study",

@@ -14,15 +14,16 @@ from attnlab.runs import load_record, save_record
 
 SCHEMA = 1
 COMMANDS = {"claims": "attnlab reproduce", "dynamics": "attnlab dynamics", "samples": "attnlab samples",
-            "digits": "attnlab digits", "landscape": "attnlab landscape", "study": "attnlab study"}  # fmt: skip
+            "digits": "attnlab digits", "landscape": "attnlab landscape", "study": "attnlab study",
+            "compare": "attnlab compare"}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Exploration:
     """Measured data and the answers in words, as they lie in a folder.
 
-    - ``kind``: the command: ``"dynamics"``, ``"samples"``, ``"digits"``, ``"landscape"`` or ``"study"``; its record
-      is ``<kind>.json``;
+    - ``kind``: the command: ``"dynamics"``, ``"samples"``, ``"digits"``, ``"landscape"``, ``"study"`` or ``"compare"``;
+      its record is ``<kind>.json``;
     - ``data``: labelled data sets by name; ``about``: settings, versions, ``summary`` (sentences) and ``cards``.
     """
 
