@@ -1,0 +1,205 @@
+"""Rankings and advice from made-up curves whose truth is known; a small comparison in a folder, resumed and thinned."""
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from attnlab import AttnlabError
+from attnlab.studies import (
+    Comparison,
+    TextSource,
+    checked_folder,
+    explore_compare,
+    measure_comparison,
+    read_exploration,
+)
+from attnlab.studies import _compare_explore as module
+from attnlab.studies._compare_answers import advise, default_level, hopeless, seeds_needed
+from tests.studies.texts import sentences
+
+SIZES = np.array([64, 128, 256, 512])
+
+
+def arm(factor: float, seeds: int = 16, seed: int = 0, spread: float = 0.05, *, score: str = "error", **more: Any):
+    """Errors factor · 50/n, with a common luck of each seed and a little of the variant's own."""
+    shared = np.exp(0.3 * np.random.default_rng(99).normal(size=(seeds, 1)))
+    own = np.exp(spread * np.random.default_rng(seed).normal(size=(seeds, len(SIZES))))
+    error = factor * 50 / SIZES * shared * own
+    values = error if score == "error" else 1 - np.minimum(error, 0.99)
+    columns = {score: values, "valid_loss": error, "train_loss": error / 2, "entropy": 0 * error + np.log(2.0)}
+    columns |= {"settling": 0 * error, "step_size": 0 * error + 0.01, "weight_decay": 0 * error}
+    data = xr.Dataset({n: (("seed", "size"), v) for n, v in columns.items()}, {"seed": range(seeds), "size": SIZES})
+    return data.assign({name: ("seed", np.full(seeds, value)) for name, value in more.items()})
+
+
+def arms(**more: Any) -> dict[str, xr.Dataset]:
+    factors = {"softmax": 1.0, "cool": 0.5, "cooler": 0.5, "bad": 3.0}
+    return {name: arm(factor, seed=k, **more) for k, (name, factor) in enumerate(factors.items())}
+
+
+def test_the_ranking_has_the_true_order_groups_and_ratios():
+    data = measure_comparison(arms(), score="error", against="softmax")
+    ranking = data["ranking"]
+    names = ranking.student.values.tolist()
+    assert set(names[:2]) == {"cool", "cooler"}
+    assert names[2:] == ["softmax", "bad"]
+    assert ranking.group.values.tolist() == ["A", "A", "B", "C"]
+    np.testing.assert_allclose(ranking.ratio.values, [0.5, 0.5, 1, 3], rtol=0.06)
+    assert bool((ranking.ratio_low <= ranking.ratio).all())
+    assert float(ranking.ratio_high.sel(student="cool")) < 0.6
+    assert int(ranking.attrs["size"]) == 512
+    table = data["compare"]
+    ratio = table.ratio.sel(student="cool").isel(task=0)
+    assert float(ratio) == pytest.approx(2, rel=0.1)  # errors fall like 1/n: half of the error is half of the samples
+    assert str(table.verdict.sel(student="bad").values[0]) == "costs"
+
+
+def test_advice_says_what_the_numbers_say():
+    data = measure_comparison(arms(), score="error", against="softmax")
+    said = " ".join(advise(data, what="On a made-up task", steps=100))
+    best, second = (str(name) for name in data["ranking"].student.values[:2])
+    assert said.startswith(f"On a made-up task with 512 samples, {best} has the lowest median error, 0.0")
+    assert f"cannot be told from {second}." in said
+    times = re.search(rf"Instead of softmax try {best} \(× ([0-9.]+) \[", said)
+    assert times is not None
+    assert float(times[1]) == pytest.approx(0.5, rel=0.06)
+    assert "Avoid bad (× 3" in said or "Avoid bad (× 2.9" in said
+    assert f"{best} needs" in said
+    assert "times fewer samples than softmax" in said
+    assert "attends to about 2 words" in said
+    assert "--steps" not in said
+
+
+def test_advice_keeps_softmax_where_nothing_is_better_and_asks_for_more_seeds():
+    two = {"softmax": arm(1.0, seed=1), "other": arm(1.0, seed=2)}
+    said = " ".join(advise(measure_comparison(two, score="error", against="softmax"), what="Here", steps=10))
+    assert "Keep softmax: no variant is better by what 16 seeds can tell." in said
+    assert "Avoid" not in said
+    few = {name: data.isel(seed=slice(5)) for name, data in arms().items()}
+    said = " ".join(advise(measure_comparison(few, score="error", against="softmax"), what="Here", steps=10))
+    assert "No answer yet: to tell 4 variants apart takes 8 seeds, these are 5." in said
+
+
+def test_so_many_seeds_can_tell_and_one_fewer_cannot():
+    for variants in (2, 3, 4, 8):
+        for seeds, can in ((seeds_needed(variants), True), (seeds_needed(variants) - 1, False)):
+            runs = {str(k): arm(2.0**k, seeds, k, 0.0) for k in range(variants)}
+            ranking = measure_comparison(runs, score="error", against="0")["ranking"]
+            assert (float(ranking.p.min()) < 0.05) == can
+
+
+def test_fits_that_still_fall_are_a_matter_of_speed():
+    runs = {name: data.assign(settling=0 * data.error + 0.5) for name, data in arms(onset=10.0).items()}
+    runs["softmax"] = runs["softmax"].assign(onset=("seed", np.full(16, 40.0)))
+    data = measure_comparison(runs, score="error", against="softmax")
+    said = advise(data, what="Here", steps=1500)[-1]
+    best = str(data["ranking"].student.values[0])
+    assert said.startswith(
+        f"100 % of the fits were still falling after 1500 steps ({best} sets off after about 10 steps"
+    )
+    assert "softmax after 40" in said
+    assert "--steps 6000" in said
+
+
+def test_accuracies_are_ranked_from_above_and_compared_by_wrong_answers():
+    data = measure_comparison(arms(score="accuracy"), score="accuracy", against="softmax")
+    ranking = data["ranking"]
+    assert ranking.student.values.tolist()[2:] == ["softmax", "bad"]
+    assert float(ranking.ratio.sel(student="bad")) == pytest.approx(3, rel=0.06)
+    said = " ".join(advise(data, what="Here", steps=10))
+    assert "has the highest median accuracy" in said
+    assert "share of wrong answers over that of softmax" in said
+    perfect = {"a": arm(0.0, score="accuracy"), "b": arm(1.0, score="accuracy")}
+    found = measure_comparison(perfect, score="accuracy", against="a", level=0.5)["ranking"]
+    assert np.isnan(found.ratio.values).all()
+
+
+def test_the_level_is_met_by_the_reference_with_half_of_the_data():
+    for factor in (1.0, 0.37, 20.0):
+        curve = arm(factor).error
+        level = default_level(curve, falling=True)
+        middle = curve.median("seed").values
+        assert middle[2] <= level < 1.2 * middle[2]
+    accuracy = arm(1.0, score="accuracy").accuracy
+    level = default_level(accuracy, falling=False)
+    assert 0 <= float(accuracy.mean("seed")[2]) - level < 0.01
+
+
+def test_only_what_an_interval_proves_worse_is_hopeless():
+    found = hopeless({name: data.isel(seed=slice(8)) for name, data in arms().items()}, score="error")
+    assert found.dropped.values.tolist() == [True, False, False, True]
+    assert bool((found.low.values[found.dropped.values] > 0).all())
+    assert found.attrs["best"] in ("cool", "cooler")
+    few = hopeless({name: data.isel(seed=slice(5)) for name, data in arms().items()}, score="error")
+    assert not few.dropped.any()
+    noisy = {"a": arm(1.0, 8, 1, 2.0), "b": arm(1.1, 8, 2, 2.0)}
+    assert not hopeless(noisy, score="error").dropped.any()
+    high = hopeless(arms(score="accuracy"), score="accuracy")
+    assert high.dropped.values.tolist() == [True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"task": "soft"}, "expected one of hard, dense"),
+        ({"task": "relevant:17"}, "R from 1 to 16"),
+        ({"variants": ("softmax", "softmax")}, "each once"),
+        ({"variants": ("hardmax",)}, "normaliser 'hardmax'"),
+        ({"against": "top3"}, "none of the variants"),
+        ({"seeds": 0}, "at least 1"),
+        ({"task": "topic", "noise": 0.1}, "only teachers have noise"),
+    ],
+)
+def test_mistakes_are_told(given, said):
+    with pytest.raises(AttnlabError, match=said):
+        Comparison(**given)
+
+
+TINY = {"variants": ("softmax", "uniform"), "samples": (16, 64), "steps": 20, "weight_decays": (0.0,)}
+
+
+def test_a_comparison_lies_in_its_folder_and_is_not_computed_twice(tmp_path):
+    asked = Comparison(seeds=2, **TINY)
+    done = explore_compare(asked, tmp_path / "out", processes=0, progress=False, command="attnlab compare")
+    assert done.ok
+    assert set(done.data) == {"compare", "ranking", "course"}
+    assert done.data["course"].error.dims == ("student", "seed", "step")
+    again = explore_compare(asked, tmp_path / "out", processes=0, on_event=lambda event: pytest.fail(str(event)))
+    xr.testing.assert_identical(again.data["ranking"], done.data["ranking"])
+    stored = read_exploration(tmp_path / "out")
+    assert stored.kind == "compare"
+    assert stored.about["advice"] == " ".join(done.about["summary"])
+    assert stored.about["settings"]["sizes"] == [16, 64]
+    json.dumps(done.about, allow_nan=False)
+    with pytest.raises(AttnlabError, match="what `attnlab compare` wrote"):
+        checked_folder(tmp_path / "out", "samples")
+
+
+def test_dropped_variants_keep_their_first_seeds(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_FIRST", 2)
+    monkeypatch.setattr(module, "hopeless", lambda arms, score: xr.Dataset(
+        {"dropped": ("student", [name == "uniform" for name in arms])}, {"student": list(arms)}, {"best": "softmax"}
+    ))  # fmt: skip
+    done = explore_compare(Comparison(seeds=3, drop=True, **TINY), tmp_path / "out", processes=0, progress=False)
+    ranking = done.data["ranking"]
+    assert {str(s): int(r) for s, r in zip(ranking.student.values, ranking.runs.values, strict=True)} == {
+        "softmax": 3, "uniform": 2
+    }  # fmt: skip
+    assert done.data["dropping"].dropped.values.tolist() == [0.0, 1.0]
+
+
+def test_texts_of_ones_own_are_compared(tmp_path):
+    rows = [line.split(" ", 1) for line in sentences(200, 0)]
+    file = tmp_path / "mine.csv"
+    file.write_text("label,review\n" + "\n".join(f"{label},{text}" for label, text in rows) + "\n", "utf-8")
+    source = TextSource((str(file),), text="review", label="label")
+    asked = Comparison(source=source, variants=("softmax", "uniform"), seeds=2, samples=(40, 80), steps=30)
+    done = explore_compare(asked, tmp_path / "out", processes=0, progress=False)
+    assert done.about["advice"].startswith("On these texts with 80 samples")
+    assert done.about["reading"]["kept"] > 100
+    assert "attention" not in done.data["ranking"]
+    assert done.data["compare"].attrs["score"] == "accuracy"
