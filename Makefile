@@ -34,7 +34,7 @@ types: .venv/installed
 	$(BIN)/pyright
 
 unit: .venv/installed
-	$(ONE_THREAD) $(BIN)/pytest -n $(JOBS)
+	$(ONE_THREAD) $(BIN)/pytest -n $(JOBS) --dist loadfile
 
 reproduce: .venv/installed
 	$(BIN)/attnlab reproduce --text --out results

@@ -13,6 +13,14 @@ from jaxtyping import install_import_hook  # noqa: E402
 install_import_hook(["attnlab.tasks", "attnlab.models", "attnlab.training", "attnlab.dynamics"], "beartype.beartype")
 
 import jax  # noqa: E402
+import pytest  # noqa: E402
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forget_programs():
+    """Compiled programs of one file are of no use to the next, and thousands of them fill the memory."""
+    yield
+    jax.clear_caches()
