@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 from attnlab import AttnlabError
 from attnlab.cli._advise import advise
 from attnlab.cli._compare import CompareCommand, compare
-from tests.studies.texts import sentences
+from attnlab.studies import Comparison
+from attnlab.studies._compare_answers import seeds_needed
 
 app = typer.Typer()
 app.command(cls=CompareCommand)(compare)
@@ -30,43 +31,52 @@ def run(tmp_path, monkeypatch):
     return call
 
 
-def _reviews(folder):
-    rows = [line.split(" ", 1) for line in sentences(200, 0)]
-    file = folder / "my, reviews.csv"
-    file.write_text("label,review\n" + "\n".join(f"{label},{text}" for label, text in rows) + "\n", "utf-8")
-    return file
-
-
 def test_a_comparison_prints_a_ranking_and_advice_and_writes_a_page(run, tmp_path):
-    words = ["compare", "--task", "relevant:2", "--variants", "softmax", "top1,uniform", *TINY]
+    words = ["compare", "--task", "relevant:2", "--variants", "softmax,uniform", *TINY]
     found = run(*words)
     assert found.exit_code == 0, found.output
-    for word in ("softmax", "top1", "uniform", "median error", "takes 7 seeds", "page: compare/report.html"):
+    for word in ("softmax", "uniform", "median error", "takes 6 seeds", "page: compare/report.html"):
         assert word in found.output, word
     assert (tmp_path / "compare" / "report.html").is_file()
     again = run(*words, "--json")
     assert again.exit_code == 0
     record = json.loads(again.output)
-    assert {row["variant"] for row in record["ranking"]} == {"softmax", "top1", "uniform"}
+    assert {row["variant"] for row in record["ranking"]} == {"softmax", "uniform"}
     assert record["about"]["settings"]["relevant"] == 2
-    assert set(record["ranking"][0]["p"]) == {"softmax", "top1", "uniform"}
+    assert set(record["ranking"][0]["p"]) == {"softmax", "uniform"}
 
 
-def test_advice_on_texts_is_one_paragraph(run, tmp_path):
-    file = _reviews(tmp_path)
-    found = run("advise", str(file), "--text", "review", "--label", "label", "--seeds", "1", "--processes", "0")
+@pytest.fixture
+def asked(monkeypatch):
+    """What a command asks for, without running it."""
+    seen: list[tuple[Comparison, dict]] = []
+
+    def look(comparison, *rest, **more):
+        seen.append((comparison, more))
+
+    monkeypatch.setattr("attnlab.cli._compare.run_comparison", look)
+    return seen
+
+
+def test_a_file_name_may_hold_a_comma_and_other_values_are_cut_at_it(run, asked):
+    found = run("compare", "--file", "my, reviews.csv", "b.csv", "--text", "t", "--variants", "softmax,top2", "uniform")
     assert found.exit_code == 0, found.output
-    assert "On these texts with" in found.output
-    assert (tmp_path / "advice" / "report.html").is_file()
+    ((comparison, _),) = asked
+    assert comparison.source is not None
+    assert comparison.source.files == ("my, reviews.csv", "b.csv")
+    assert comparison.variants == ("softmax", "top2", "uniform")
 
 
-def test_a_file_name_may_hold_a_comma(run, tmp_path):
-    file = _reviews(tmp_path)
-    words = ["--text", "review", "--label", "label", "--variants", "softmax", "uniform", "--samples", "40", "80"]
-    more = ["--seeds", "1", "--steps", "10", "--processes", "0", "--quiet"]
-    found = run("compare", "--file", str(file), *words, *more)
+def test_advice_is_a_short_comparison_of_a_few_variants(run, asked):
+    found = run("advise", "a.csv", "--text", "review", "--label", "sentiment")
     assert found.exit_code == 0, found.output
-    assert found.output == ""
+    ((comparison, more),) = asked
+    assert comparison.source is not None
+    assert (comparison.source.files, comparison.source.label) == (("a.csv",), "sentiment")
+    assert comparison.reference == "softmax"
+    assert "uniform" in comparison.variants
+    assert comparison.seeds >= seeds_needed(len(comparison.variants))
+    assert more == {"short": True}
 
 
 @pytest.mark.parametrize(

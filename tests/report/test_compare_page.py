@@ -11,6 +11,7 @@ from attnlab.claims._guidelines import ENTROPY_CLAIMS, GUIDELINES
 from attnlab.report import compare_page, render, write_compare
 from attnlab.report._guidelines import GUIDELINE_FIGURES, map_figure
 from attnlab.studies import Question, measure_comparison, tabulate
+from attnlab.studies._compare_answers import compare_longer
 from attnlab.studies._guidelines import compare_steps
 
 EVIL = "<img src=x onerror=alert(1)>"
@@ -41,7 +42,8 @@ def made_up(score: str = "error", **more: Any) -> dict[str, xr.Dataset]:
     steps = [0, 1, 10, 100]
     course = {score: (("student", "seed", "step"), np.full((3, 16, 4), 0.5))}
     coords = {"student": list(arms), "seed": range(16), "step": steps}
-    return data | {"course": xr.Dataset(course, coords)}
+    longer = compare_longer(arms, {"softmax": arms["softmax"]}, score=score, steps=10, against="softmax")
+    return data | {"course": xr.Dataset(course, coords), "longer": longer}
 
 
 def test_every_part_is_on_the_page_and_names_are_escaped(tmp_path):
@@ -50,11 +52,12 @@ def test_every_part_is_on_the_page_and_names_are_escaped(tmp_path):
     figures = {section.id: [figure.id for figure in section.figures] for section in page.sections}
     assert figures == {
         "ranking": ["ranking", "apart"], "curves": ["learning_curves", "entropy"],
-        "needed": ["needed", "ratio", "answers"], "training": ["course", "onset"], "fits": ["tuning"], "again": [],
+        "needed": ["needed", "ratio", "answers"], "training": ["longer", "course", "onset"], "fits": ["tuning"],
+        "again": [],
     }  # fmt: skip
     text = render(page)
     assert EVIL not in text
-    for word in ("attnlab compare --task hard", "cannot be told apart", "sets off at step", "over that of softmax"):
+    for word in ("attnlab compare --task hard", "cannot be told apart", "sets off", "over that of softmax"):
         assert word in text, word
     assert write_compare(tmp_path, data, ABOUT).read_text("utf-8") == text
 
@@ -71,7 +74,7 @@ def test_the_ranking_table_shows_groups_and_ratios():
 
 def test_accuracies_courses_that_are_missing_and_dropped_variants():
     data = made_up("accuracy")
-    del data["course"]
+    del data["course"], data["longer"]
     data["dropping"] = xr.Dataset(
         {"dropped": ("student", [0.0, 1.0])}, {"student": ["softmax", "top1"]}, {"best": "softmax"}
     )
@@ -81,6 +84,21 @@ def test_accuracies_courses_that_are_missing_and_dropped_variants():
     assert "share of right answers" in page.sections[1].statement
     one = measure_comparison({"softmax": arm(1.0)}, score="error", against="softmax")
     assert [f.id for f in compare_page(one, {}).sections[0].figures] == ["ranking"]
+
+
+def test_more_variants_than_colours_are_ranked_but_not_all_drawn():
+    arms = {f"v{k}": arm(1.0 + k) for k in range(9)}
+    for against in ("v0", "v8"):
+        page = compare_page(measure_comparison(arms, score="error", against=against), {})
+        ranked, curves = page.sections[0].figures[0], page.sections[1].figures[0]
+        assert ranked.grid is not None
+        assert len(ranked.grid.rows) == 9
+        drawn = {trace["name"] for trace in curves.plotly["data"] if "lines+markers" in trace.get("mode", "")}
+        assert len(drawn) == 7
+        assert against in drawn
+        assert "for want of colours" in curves.caption
+        for name in set(arms) - drawn:
+            assert name in curves.caption
 
 
 def claims_data() -> dict[str, xr.Dataset]:

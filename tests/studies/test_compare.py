@@ -151,10 +151,11 @@ def test_a_variant_learns_and_its_course_is_told():
 
 def test_onset_is_where_half_of_the_way_is_gone_whichever_way():
     steps = np.array([0, 10, 20, 40])
-    assert onset_step(steps, np.array([0.0, 0.0, 0.8, 0.8])) == pytest.approx(15)
-    assert onset_step(steps, np.array([1.0, 0.5, 0.2, 0.0])) == pytest.approx(10)
-    assert np.isnan(onset_step(steps, np.array([1.0, np.nan, 0.2, np.nan])))
-    assert np.isnan(onset_step(steps, np.array([1.0, 3.0, 1.0, 1.01])))
+    assert onset_step(steps, np.array([0.0, 0.0, 0.8, 0.8]), rising=True) == pytest.approx(15)
+    assert onset_step(steps, np.array([1.0, 0.5, 0.2, 0.0]), rising=False) == pytest.approx(10)
+    assert np.isnan(onset_step(steps, np.array([1.0, np.nan, 0.2, np.nan]), rising=False))
+    assert np.isnan(onset_step(steps, np.array([1.0, 3.0, 1.0, 1.01]), rising=True))
+    assert np.isnan(onset_step(steps, np.array([1.0, 0.5, 0.2, 0.0]), rising=True))
 
 
 @pytest.mark.parametrize("normaliser", ["softmax", "sparsemax", "top1", "uniform"])

@@ -18,7 +18,7 @@ from attnlab.studies import (
     read_exploration,
 )
 from attnlab.studies import _compare_explore as module
-from attnlab.studies._compare_answers import advise, default_level, hopeless, seeds_needed
+from attnlab.studies._compare_answers import advise, compare_longer, default_level, hopeless, seeds_needed
 from tests.studies.texts import sentences
 
 SIZES = np.array([64, 128, 256, 512])
@@ -60,7 +60,7 @@ def test_the_ranking_has_the_true_order_groups_and_ratios():
 
 def test_advice_says_what_the_numbers_say():
     data = measure_comparison(arms(), score="error", against="softmax")
-    said = " ".join(advise(data, what="On a made-up task", steps=100))
+    said = " ".join(advise(data, what="On a made-up task"))
     best, second = (str(name) for name in data["ranking"].student.values[:2])
     assert said.startswith(f"On a made-up task with 512 samples, {best} has the lowest median error, 0.0")
     assert f"cannot be told from {second}." in said
@@ -76,11 +76,11 @@ def test_advice_says_what_the_numbers_say():
 
 def test_advice_keeps_softmax_where_nothing_is_better_and_asks_for_more_seeds():
     two = {"softmax": arm(1.0, seed=1), "other": arm(1.0, seed=2)}
-    said = " ".join(advise(measure_comparison(two, score="error", against="softmax"), what="Here", steps=10))
+    said = " ".join(advise(measure_comparison(two, score="error", against="softmax"), what="Here"))
     assert "Keep softmax: no variant is better by what 16 seeds can tell." in said
     assert "Avoid" not in said
     few = {name: data.isel(seed=slice(5)) for name, data in arms().items()}
-    said = " ".join(advise(measure_comparison(few, score="error", against="softmax"), what="Here", steps=10))
+    said = " ".join(advise(measure_comparison(few, score="error", against="softmax"), what="Here"))
     assert "No answer yet: to tell 4 variants apart takes 8 seeds, these are 5." in said
 
 
@@ -92,17 +92,23 @@ def test_so_many_seeds_can_tell_and_one_fewer_cannot():
             assert (float(ranking.p.min()) < 0.05) == can
 
 
-def test_fits_that_still_fall_are_a_matter_of_speed():
-    runs = {name: data.assign(settling=0 * data.error + 0.5) for name, data in arms(onset=10.0).items()}
-    runs["softmax"] = runs["softmax"].assign(onset=("seed", np.full(16, 40.0)))
+def test_what_four_times_the_steps_change_is_told_as_speed():
+    runs = arms()
     data = measure_comparison(runs, score="error", against="softmax")
-    said = advise(data, what="Here", steps=1500)[-1]
     best = str(data["ranking"].student.values[0])
-    assert said.startswith(
-        f"100 % of the fits were still falling after 1500 steps ({best} sets off after about 10 steps"
-    )
-    assert "softmax after 40" in said
+    # Softmax trained four times as long has the error of the best, which itself is at its end.
+    longer = {"softmax": 0.5 * runs["softmax"][["error"]], best: runs[best][["error"]]}
+    data["longer"] = compare_longer(runs, longer, score="error", steps=1500, against="softmax")
+    found = data["longer"].sel(student=best)
+    assert float(found.ratio) == pytest.approx(1, rel=0.1)
+    assert float(data["longer"].after.sel(student="softmax") / data["longer"].before.sel(student="softmax")) == 0.5
+    said = advise(data, what="Here")[-1]
+    assert said.startswith("With 6000 instead of 1500 steps the error changes: that of softmax × 0.5")
+    assert "part of the difference is speed" in said
     assert "--steps 6000" in said
+    settled = {name: runs[name][["error"]] for name in ("softmax", best)}
+    data["longer"] = compare_longer(runs, settled, score="error", steps=1500, against="softmax")
+    assert "not of speed" in advise(data, what="Here")[-1]
 
 
 def test_accuracies_are_ranked_from_above_and_compared_by_wrong_answers():
@@ -110,9 +116,9 @@ def test_accuracies_are_ranked_from_above_and_compared_by_wrong_answers():
     ranking = data["ranking"]
     assert ranking.student.values.tolist()[2:] == ["softmax", "bad"]
     assert float(ranking.ratio.sel(student="bad")) == pytest.approx(3, rel=0.06)
-    said = " ".join(advise(data, what="Here", steps=10))
+    said = " ".join(advise(data, what="Here"))
     assert "has the highest median accuracy" in said
-    assert "share of wrong answers over that of softmax" in said
+    assert "in brackets the share of wrong answers over that of softmax" in said
     perfect = {"a": arm(0.0, score="accuracy"), "b": arm(1.0, score="accuracy")}
     found = measure_comparison(perfect, score="accuracy", against="a", level=0.5)["ranking"]
     assert np.isnan(found.ratio.values).all()
@@ -166,7 +172,7 @@ def test_a_comparison_lies_in_its_folder_and_is_not_computed_twice(tmp_path):
     asked = Comparison(seeds=2, **TINY)
     done = explore_compare(asked, tmp_path / "out", processes=0, progress=False, command="attnlab compare")
     assert done.ok
-    assert set(done.data) == {"compare", "ranking", "course"}
+    assert set(done.data) == {"compare", "ranking", "course", "longer"}
     assert done.data["course"].error.dims == ("student", "seed", "step")
     again = explore_compare(asked, tmp_path / "out", processes=0, on_event=lambda event: pytest.fail(str(event)))
     xr.testing.assert_identical(again.data["ranking"], done.data["ranking"])

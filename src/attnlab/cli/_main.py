@@ -9,8 +9,10 @@ import typer
 
 from attnlab import __version__
 from attnlab._errors import AttnlabError
+from attnlab.cli._advise import advise
 from attnlab.cli._check import check
 from attnlab.cli._claims import claims
+from attnlab.cli._compare import CompareCommand, compare
 from attnlab.cli._digits import digits
 from attnlab.cli._dynamics import dynamics
 from attnlab.cli._landscape import landscape
@@ -52,6 +54,8 @@ def _options(
 app.command(cls=TextCommand)(reproduce)
 app.command(cls=FilesCommand)(study)
 app.command()(predict)
+app.command()(advise)
+app.command(cls=CompareCommand)(compare)
 app.command()(dynamics)
 app.command(cls=ManyCommand)(samples)
 app.command(cls=ManyCommand)(digits)

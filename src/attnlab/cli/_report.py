@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-_KINDS = ("dynamics", "samples", "digits", "landscape", "study", "compare")  # each has its writer in attnlab.report, write_<kind>
+_KINDS = (
+    "dynamics",
+    "samples",
+    "digits",
+    "landscape",
+    "study",
+    "compare",
+)  # each has its writer in attnlab.report, write_<kind>
 
 
 def report(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnlab.report._dots import DotRow, dots_figure
+from attnlab.report._guidelines import GUIDELINE_FIGURES
 from attnlab.report._laws import LAWS
 from attnlab.report._liu2021 import SAMPLES
 from attnlab.report._liu2021_accuracy import ACCURACY
@@ -23,7 +24,16 @@ if TYPE_CHECKING:
 
 Data = Mapping[str, "xr.Dataset"]
 Recipe = Callable[[Data], list[Figure]]
-RECIPES: dict[str, Recipe] = {**LAWS, **RELATION, **COURSE, **SAMPLES, **ACCURACY, **LANDSCAPE_FIGURES, **TEXT}
+RECIPES: dict[str, Recipe] = {
+    **LAWS,
+    **RELATION,
+    **COURSE,
+    **SAMPLES,
+    **ACCURACY,
+    **LANDSCAPE_FIGURES,
+    **TEXT,
+    **GUIDELINE_FIGURES,
+}
 
 
 def claims_page(entries: Sequence[Mapping[str, Any]], data: Data, about: Mapping[str, Any]) -> Page:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from attnlab.report._dynamics import again_section, card_of_entry
 from attnlab.report._heat import heat_table
 from attnlab.report._needed import needed_figure, ratio_figure
 from attnlab.report._page import Figure, Page, Section
+from attnlab.report._palette import SERIES
 from attnlab.report._render import write_folder
 from attnlab.report._sample_tables import answers_table, tuning_table
 from attnlab.report._text import interval, number, told
@@ -36,7 +38,8 @@ def compare_page(data: Data, about: Mapping[str, Any]) -> Page:
     - ``data["ranking"]`` (student, other), the best first: ``centre`` and ``ratio`` with ``_low`` and ``_high``,
       ``p``, ``group``, ``runs``, and where stored ``entropy``, ``attention``, ``onset``, ``sharpness``;
     - ``data["course"]`` (student, seed, step) may have the score, ``entropy`` and ``attention`` along training;
-      ``data["dropping"]``: which variants were not gone on with, and the interval that proves them worse.
+      ``data["longer"]`` (student): ``before`` and ``after`` four times the steps, and ``ratio``; ``data["dropping"]``:
+      which variants were not gone on with, and the interval that proves them worse.
 
     ``about`` is as for ``samples_page``; its ``summary`` is the advice.
     """
@@ -48,7 +51,7 @@ def compare_page(data: Data, about: Mapping[str, Any]) -> Page:
         summary=" ".join(map(str, about.get("summary") or ())),
         sections=(
             _ranking(ranking, data.get("dropping")),
-            _curves(table),
+            _curves(table, ranking),
             *_needed(table),
             *_training(data),
             *_fits(table, settings),
@@ -86,26 +89,27 @@ def _ranking(ranking: xr.Dataset, dropping: xr.Dataset | None) -> Section:
 def _rank_table(ranking: xr.Dataset) -> Figure:
     score, against = str(ranking.attrs["score"]), str(ranking.attrs["against"])
     rows = [str(s) for s in ranking["student"].values]
-    extra = {"entropy": "words attended to", "attention": "on words that matter", "onset": "sets off at step",
-             "sharpness": "λ_max where it stopped"}  # fmt: skip
+    extra = {"entropy": "words", "attention": "on right words", "onset": "sets off", "sharpness": "λ_max"}
     extra = {name: words for name, words in extra.items() if name in ranking}
-    cells = []
+    uneven, cells = len(set(ranking["runs"].values.tolist())) > 1, []
     for name in rows:
         one = ranking.sel(student=name)
         row = [str(one["group"].values), _ended(one, "centre"), "1" if name == against else _ended(one, "ratio")]
         for key in extra:
             value = float(one[key])
             row.append(number(np.exp(value) if key == "entropy" else value))
-        cells.append([*row, str(int(one["runs"]))])
+        cells.append([*row, *([str(int(one["runs"]))] if uneven else [])])
     what = "error" if ranking.attrs["falling"] else "share of wrong answers"
-    columns = ["group", f"median {score}, 95 % interval", f"{what} over that of {against}", *extra.values(), "seeds"]
+    columns = ["group", f"median {score}, 95 % interval", f"{what} over that of {against}", *extra.values()]
+    columns += ["seeds"] if uneven else []
     tones = [["good" if "A" in row[0] else "", *[""] * (len(row) - 1)] for row in cells]
     return heat_table(
         rows, columns, cells, id="ranking", title="From the best to the worst", tones=tones,
         caption="Two variants that share a letter cannot be told apart (Wilcoxon's signed-rank test on paired seeds, "
-                "all pairs corrected together by Holm's method, 5 %). Words attended to: e to the mean entropy of "
-                "attention. Sets off: half of the way of attention on the words that matter (of the score, where there "
-                "are none). λ_max says where training stopped, not how flat a minimum is.",
+                "all pairs corrected together by Holm's method, 5 %). Words: e to the mean entropy of attention, so "
+                "many are attended to. On right words: attention on those that matter. Sets off: the step at which "
+                "half of the way of that is gone (of the score, where no words are known to matter). λ_max: of the "
+                "training loss where training stopped, which does not say how flat a minimum is.",
     )  # fmt: skip
 
 
@@ -117,26 +121,41 @@ def _ended(one: xr.Dataset, name: str) -> str:
 def _apart_table(ranking: xr.Dataset) -> Figure:
     names = [str(s) for s in ranking["student"].values]
     p, level = ranking["p"].values, float(ranking.attrs["level"])
-    cells = [["" if i == j else number(float(p[i, j]), 2) for j in range(len(names))] for i in range(len(names))]
-    tones = [["" if i == j or p[i, j] >= level else "mixed" for j in range(len(names))] for i in range(len(names))]
+    places = range(len(names))
+    cells = [
+        ["" if i == j else "< 0.001" if p[i, j] < 0.001 else number(float(p[i, j]), 2) for j in places] for i in places
+    ]
+    tones = [["" if i == j or p[i, j] >= level else "good" for j in places] for i in places]
     return heat_table(
         names, names, cells, id="apart", title="Which pairs can be told apart", tones=tones,
-        caption=f"p-values of all pairs after Holm's correction; marked: below {level:g}. Few seeds cannot tell much: "
-                "with 8, no p-value is below 0.0078 even before the correction.",
+        caption=f"p-values of all pairs after Holm's correction; marked: told apart, below {level:g}. Few seeds "
+                "cannot tell much: with 8, no p-value is below 0.0078 even before the correction.",
     )  # fmt: skip
 
 
-def _curves(table: xr.Dataset) -> Section:
-    score = str(table.attrs["score"])
+def _drawn(ranking: xr.Dataset) -> tuple[list[str], str]:
+    """The variants that curves show, as many as there are colours, and a note on the others; the reference is shown."""
+    names, against = [str(s) for s in ranking["student"].values], str(ranking.attrs["against"])
+    left = [name for name in names[len(SERIES) :] if name != against]
+    if len(names) > len(SERIES) and against in names[len(SERIES) :]:
+        left.insert(0, names[len(SERIES) - 1])
+    note = f" Not drawn, for want of colours: {', '.join(left)}." if left else ""
+    return [name for name in names if name not in left], note
+
+
+def _curves(table: xr.Dataset, ranking: xr.Dataset) -> Section:
+    score, (names, note) = str(table.attrs["score"]), _drawn(ranking)
     what = "E(ŷ − g)²/Var g on points without noise" if score == "error" else "the share of right answers on test texts"
-    figures = [learning_curves(table, id="learning_curves", title=f"The {score} against the number of samples")]
+    title = f"The {score} against the number of samples"
+    curves = learning_curves(table, id="learning_curves", title=title, students=names)
+    figures = [replace(curves, caption=f"{curves.caption}{note}")]
     if "entropy" in table:
         entropy = {str(s): table["entropy"].sel(student=s).isel(task=0).transpose("seed", "size").values
-                   for s in table["student"].values}  # fmt: skip
+                   for s in names}  # fmt: skip
         figures.append(band_figure(
             table["size"].values, entropy, id="entropy", title="How spread out attention is", log_x=True, singles=0,
             x_label="training samples n", y_label="entropy of attention, nats",
-            caption="Mean over test samples. Line: median over seeds; band: 10–90 % of seeds.",
+            caption=f"Mean over test samples. Line: median over seeds; band: 10–90 % of seeds.{note}",
         ))  # fmt: skip
     return Section("curves", "Learning curves", f"The {score} is {what}.", figures=tuple(figures))
 
@@ -154,28 +173,51 @@ def _needed(table: xr.Dataset) -> tuple[Section, ...]:
 
 
 def _training(data: Data) -> tuple[Section, ...]:
-    """Score, attention and entropy along training, and each seed's onset; nothing if they were not recorded."""
-    course = data.get("course")
-    if course is None or not any(name in course for name in _COURSE):
+    """What longer training changes, and the course of one training; nothing if neither was stored."""
+    figures = [_longer_table(data["longer"])] if "longer" in data else []
+    figures += _courses(data.get("course"), *_drawn(data["ranking"]))
+    figures += _onsets(data["compare"])
+    if not figures:
         return ()
+    statement = "A variant that is ahead after few steps may only be faster: read this before believing a difference."
+    return (Section("training", "How it trains, and what is speed", statement, figures=tuple(figures)),)
+
+
+def _longer_table(longer: xr.Dataset) -> Figure:
+    steps, times, against = (longer.attrs[name] for name in ("steps", "times", "against"))
+    rows = [str(s) for s in longer["student"].values]
+    cells = []
+    for name in rows:
+        one = longer.sel(student=name)
+        cells.append([number(float(one["before"])), number(float(one["after"])), _ended(one, "ratio")])
+    columns = [f"{steps} steps", f"{times * steps} steps", f"{steps} steps over {against} with {times * steps}"]
+    return heat_table(
+        rows, columns, cells, id="longer", title=f"What {times} times the steps change",
+        tones=[["" for _ in row] for row in cells],
+        caption="Median errors (shares of wrong answers, for texts) at the largest size, of the reference and of the "
+                "best variant. Last column: a ratio near 1 says that what was gained is speed.",
+    )  # fmt: skip
+
+
+def _courses(course: xr.Dataset | None, names: list[str], note: str) -> list[Figure]:
+    """Score, attention and entropy along training."""
+    if course is None or not any(name in course for name in _COURSE):
+        return []
     steps = np.maximum(course["step"].values.astype(float), 0.5)
     drawn = {}
     for name, words in _COURSE.items():
         if name not in course:
             continue
-        series = {str(s): course[name].sel(student=s).dropna("seed", how="all") for s in course["student"].values}
+        series = {str(s): course[name].sel(student=s).dropna("seed", how="all") for s in names}
         drawn[words] = band_figure(
             steps, {s: one for s, one in series.items() if one.sizes["seed"]}, id=name, title=words, y_label=words,
             log_x=True, log_y=name == "error", singles=0,
         )  # fmt: skip
-    figures = [chosen(
+    return [chosen(
         drawn, id="course", title="How each variant trains", choice_label="Show",
         caption="One training for each seed at the largest size, Adam with a constant step, on 500 test samples. Step "
-                "0 is drawn at one half. Line: median over seeds; band: 10–90 % of seeds.",
+                f"0 is drawn at one half. Line: median over seeds; band: 10–90 % of seeds.{note}",
     )]  # fmt: skip
-    figures += _onsets(data["compare"])
-    statement = "A variant that is ahead after few steps may only be faster: read this before believing a difference."
-    return (Section("training", "How it trains", statement, figures=tuple(figures)),)
 
 
 def _onsets(table: xr.Dataset) -> list[Figure]:

@@ -15,7 +15,8 @@ from attnlab.studies._curves import Question, tabulate
 LEVEL = 0.05  # of all pairs together
 WORTHWHILE = 1.25  # a ratio of errors from which on a difference is worth a word of advice
 _LEAST_SEEDS = 8
-_FALLING = 0.25  # share of fits still falling from which on a difference may be one of speed
+LONGER = 4  # times the steps, to see what is speed
+SETTLED = 0.05  # training has come to its end if they change the median error by less than this
 
 
 def default_level(scores: xr.DataArray, *, falling: bool) -> float:
@@ -135,8 +136,11 @@ def hopeless(arms: Mapping[str, xr.Dataset], *, score: str) -> xr.Dataset:
     return data.assign(dropped=data.low > 0).assign_attrs(best=best)
 
 
-def advise(data: Mapping[str, xr.Dataset], *, what: str, steps: int) -> list[str]:
-    """The paragraph of advice, sentence by sentence; ``what`` says on which task. Every number is measured."""
+def advise(data: Mapping[str, xr.Dataset], *, what: str) -> list[str]:
+    """The paragraph of advice, sentence by sentence; ``what`` says on which task. Every number is measured.
+
+    ``data`` is what ``measure_comparison`` returns, and ``"longer"``, what ``compare_longer`` returns, if it was run.
+    """
     table, ranking = data["compare"], data["ranking"]
     names = [str(name) for name in ranking.student.values]
     against, size = str(ranking.attrs["against"]), int(ranking.attrs["size"])
@@ -146,7 +150,8 @@ def advise(data: Mapping[str, xr.Dataset], *, what: str, steps: int) -> list[str
     sentences += _avoid_sentence(ranking, names, equals, against)
     sentences += _samples_sentence(table, [names[0], *equals], against)
     sentences += _attention_sentence(ranking, names[0])
-    sentences += _speed_sentence(table, ranking, names[0], against, steps)
+    if "longer" in data:
+        sentences += _speed_sentence(data["longer"], names[0], against)
     return sentences
 
 
@@ -194,23 +199,30 @@ def _against_sentence(ranking: xr.Dataset, best: str, equals: list[str], against
         )
     if against in (best, *equals):
         return f"Keep {against}: no variant is better by what {seeds} seeds can tell."
-    error = "error" if ranking.attrs["falling"] else "share of wrong answers"
     named = [f"{name} ({_times(ranking.sel(student=name))})" for name in [best, *equals]]
-    return f"Instead of {against} try {_listed(named)}: in brackets its {error} over that of {against}."
+    error = _error(bool(ranking.attrs["falling"]))
+    return f"Instead of {against} try {_listed(named)}; in brackets the {error} over that of {against}."
+
+
+def _error(falling: bool) -> str:
+    return "error" if falling else "share of wrong answers"
 
 
 def _times(one: xr.Dataset) -> str:
     value, low, high = (float(one[f"ratio{end}"]) for end in ("", "_low", "_high"))
     if not np.isfinite(value):
         return "ratio unknown"
+    if value == 0:
+        return "no errors"
     return f"× {shown(value)}" + (f" [{shown(low)}, {shown(high)}]" if np.isfinite(low) else "")
 
 
 def _avoid_sentence(ranking: xr.Dataset, names: list[str], equals: list[str], against: str) -> list[str]:
-    """Variants that are surely worse than the best, and by enough to matter against the reference."""
+    """Variants that are told apart from the best and from the reference, and worse than it by enough to matter."""
     bad = [
         name for name in names[1:]
-        if name not in equals and name != against and float(ranking.ratio_low.sel(student=name)) >= WORTHWHILE
+        if name not in equals and apart(ranking, name, against)
+        and float(ranking.ratio.sel(student=name)) >= WORTHWHILE
     ]  # fmt: skip
     if not bad:
         return []
@@ -233,7 +245,7 @@ def _samples_sentence(table: xr.Dataset, good: list[str], against: str) -> list[
             high = "" if np.isinf(ends[1]) else f", {shown(ends[1])}"
             span = f"[{shown(ends[0])}{high}" + ("]" if high else ", ∞)")
             return [
-                f"For {'an' if score == 'error' else 'a'} {score} of {level}, {name} needs {sign}{shown(value)} {span} "
+                f"For an {score} of {level}, {name} needs {sign}{shown(value)} {span} "
                 f"times {more} samples than {against}."
             ]
     return []
@@ -248,19 +260,48 @@ def _attention_sentence(ranking: xr.Dataset, best: str) -> list[str]:
     return [f"{said}."]
 
 
-def _speed_sentence(table: xr.Dataset, ranking: xr.Dataset, best: str, against: str, steps: int) -> list[str]:
-    """Whether what was found may be speed: fits that were still falling."""
-    late = {str(name): float(table.unsettled.sel(student=name).mean()) for name in table.student.values}
-    slow = max(late[best], late[against])
-    if slow < _FALLING:
+def compare_longer(
+    arms: Mapping[str, xr.Dataset], longer: Mapping[str, xr.Dataset], *, score: str, steps: int, against: str
+) -> xr.Dataset:
+    """What four times the steps change, at the largest size: dims (student,), of some variants.
+
+    ``before`` and ``after``: median errors (shares of wrong answers) with ``steps`` and with four times as many;
+    ``ratio``: the error with ``steps`` over that of ``against`` with four times as many, paired, with ``_low`` and
+    ``_high``: near 1 where what a variant has gained is speed.
+    """
+    falling = score == "error"
+    columns: dict[str, list[float]] = {n: [] for n in ("before", "after", "ratio", "ratio_low", "ratio_high")}
+    for name in longer:
+        short, long, other = xr.align(
+            arms[name][score].isel(size=-1, drop=True), longer[name][score].isel(size=-1, drop=True),
+            longer[against][score].isel(size=-1, drop=True), join="inner",
+        )  # fmt: skip
+        before, after = (float(x.median()) if falling else 1 - float(x.median()) for x in (short, long))
+        found = (before, after, *_ratio(short.values.astype(float), other.values.astype(float), falling))
+        for column, value in zip(columns.values(), found, strict=True):
+            column.append(value)
+    data = {name: ("student", values) for name, values in columns.items()}
+    return xr.Dataset(
+        data, {"student": list(longer)}, {"steps": steps, "against": against, "times": LONGER, "falling": int(falling)}
+    )
+
+
+def _speed_sentence(longer: xr.Dataset, best: str, against: str) -> list[str]:
+    """Whether what was found is speed: what four times the steps change."""
+    steps, times = int(longer.attrs["steps"]), int(longer.attrs["times"])
+    before, after = longer.before.values, longer.after.values
+    if not (before > 0).all():  # some variant makes no errors: there is nothing left to gain
         return []
-    share = f"{slow:.0%}".replace("%", " %")
-    onset = ""
-    if "onset" in ranking and best != against:
-        first, second = (float(ranking.onset.sel(student=name)) for name in (best, against))
-        if np.isfinite([first, second]).all():
-            onset = f" ({best} sets off after about {shown(first)} steps, {against} after {shown(second)})"
+    moved = dict(zip(map(str, longer.student.values), (after / before).tolist(), strict=True))
+    told = _listed([f"that of {name} × {shown(value)}" for name, value in moved.items()])
+    error = _error(bool(longer.attrs["falling"]))
+    what = f"With {times * steps} instead of {steps} steps the {error} changes: {told}"
+    if all(abs(value - 1) < SETTLED for value in moved.values()):
+        return [f"{what}. Training had come to its end, so that the differences are not of speed."]
+    if best == against or best not in moved:
+        return [f"{what}. Training had not come to its end: compare again with --steps {times * steps}."]
     return [
-        f"{share} of the fits were still falling after {steps} steps{onset}: part of the differences may be speed; "
-        f"compare again with --steps {4 * steps} before believing that one variant learns what another cannot."
+        f"{what}; {best} with {steps} steps has {_times(longer.sel(student=best))} of the {error} of {against} with "
+        f"{times * steps}. Training had not come to its end, and part of the difference is speed: compare again with "
+        f"--steps {times * steps} before believing that one variant learns what another cannot."
     ]

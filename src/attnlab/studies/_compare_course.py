@@ -15,7 +15,7 @@ from attnlab.training import Adam, InstantProbe, Logarithmic, ModelObjective, Mo
 
 _ROWS = 40  # recorded steps
 _LOOKED_AT = 500  # test samples that are looked at along the way
-_FALL = 0.05  # a score that moves by less than this share of where it began never sets off
+_WAY = 0.05  # a score that moves by less than this never sets off
 
 
 @dataclass(frozen=True)
@@ -60,18 +60,23 @@ def train_course(
     data = run.data.isel(seed=0, drop=True)
     found = xr.Dataset({f"course_{name}": data[name] for name in names})
     found = found.drop_vars([name for name in found.coords if name != "step"])
-    return found.assign(onset=onset_step(data.step.values, data[names[-1]].values)), run.model(seed)
+    return found.assign(
+        onset=onset_step(data.step.values, data[names[-1]].values, rising=names[-1] != "error")
+    ), run.model(seed)
 
 
-def onset_step(steps: np.ndarray, score: np.ndarray) -> float:
-    """The step at which a score has gone half of its way from the first to the last value; nan if it hardly moves.
+def onset_step(steps: np.ndarray, score: np.ndarray, *, rising: bool) -> float:
+    """The step at which a score has gone half of its way from the first to the last value; nan if it gets nowhere.
 
-    >>> onset_step(np.array([0, 10, 20, 30]), np.array([1.0, 1.0, 0.0, 0.0]))
+    Scores are shares, or errors in units of the teacher's variance: a way of less than 0.05 is none.
+
+    >>> onset_step(np.array([0, 10, 20, 30]), np.array([1.0, 1.0, 0.0, 0.0]), rising=False)
     15.0
-    >>> onset_step(np.array([0, 10]), np.array([1.0, 0.99]))
+    >>> onset_step(np.array([0, 10]), np.array([0.06, 0.07]), rising=True)
     nan
     """
     first, last = float(score[0]), float(score[-1])
-    if not np.isfinite([first, last]).all() or abs(last - first) < _FALL * abs(first):
+    way = last - first if rising else first - last
+    if not way >= _WAY:
         return float("nan")
-    return crossing(steps, score, (first + last) / 2, log_x=False, rising=last > first).value
+    return crossing(steps, score, (first + last) / 2, log_x=False, rising=rising).value

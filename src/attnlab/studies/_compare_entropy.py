@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -14,6 +15,7 @@ from attnlab.studies._study import Data, Scale, Study, arm_plan
 WORK = "attnlab.studies._compare_entropy:fit_entropy"
 ROWS = 60_000
 WORDS = (2, 3, 5, 8, 16, 64, 256)
+_NORMS, _SHOWN = 60, 24  # norms at which the extremal row is taken, and random rows for each T that the figure shows
 _TOO_LARGE = 1.5  # the control's β is so many times too large: its bound lies too high
 
 
@@ -44,21 +46,27 @@ def fit_entropy(s: EntropySettings, context: RunContext) -> xr.Dataset:
 
     rng = np.random.default_rng([context.root_seed, s.seed])
     shares = np.array_split(np.arange(s.rows), len(WORDS))
-    least, wrong, tight, shown = np.inf, np.inf, 0.0, []
-    for words, own in zip(WORDS, shares, strict=True):
-        logits = random_logits(rng, len(own), words)
-        norm = np.linalg.norm(logits, axis=1)
-        entropy = np.asarray(attention_entropy(jnp.asarray(softmax(logits))))
-        bound = np.asarray(entropy_bound(jnp.asarray(norm), words))
-        least = min(least, float((entropy - bound).min()))
-        wrong = min(wrong, float((entropy - literal_bound(norm, words, _TOO_LARGE)).min()))
-        sigma = np.linspace(0.1, 8.0, 60)
-        extremal = attention_entropy(jnp.asarray(softmax(extremal_logits(sigma, words))))
-        met = np.asarray(entropy_bound(jnp.asarray(sigma), words))
-        tight = max(tight, float(np.abs(np.asarray(extremal) / met - 1).max()))
-        shown += [(float(norm[k]), float(entropy[k]), float(words)) for k in range(min(24, len(own)))]
-    columns = dict(zip(("norm", "entropy", "words"), np.array(shown).T, strict=True))
-    return xr.Dataset({"least": least, "tight": tight, "wrong": wrong, **{k: ("row", v) for k, v in columns.items()}})
+    sigma = np.linspace(0.1, 8.0, _NORMS)
+    rows = [(t, random_logits(rng, len(own), t)) for t, own in zip(WORDS, shares, strict=True)]
+    words, norm, weights = _padded(rows)
+    entropy = np.asarray(attention_entropy(jnp.asarray(weights)))
+    bound = np.asarray(entropy_bound(jnp.asarray(norm), jnp.asarray(words)))
+    wrong = literal_bound(norm, words, _TOO_LARGE)
+    there, length, at_most = _padded([(t, extremal_logits(sigma, t)) for t in WORDS])
+    met = np.asarray(entropy_bound(jnp.asarray(length), jnp.asarray(there)))
+    tight = np.abs(np.asarray(attention_entropy(jnp.asarray(at_most))) / met - 1)
+    shown = np.concatenate([own[:_SHOWN] for own in shares])
+    columns = {"norm": norm[shown], "entropy": entropy[shown], "words": words[shown].astype(float)}
+    least = {"least": (entropy - bound).min(), "tight": tight.max(), "wrong": (entropy - wrong).min()}
+    return xr.Dataset(least | {name: ("row", values) for name, values in columns.items()})
+
+
+def _padded(groups: list[tuple[int, np.ndarray]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Numbers of words, norms and weights of rows of logits, zeros beyond the words: one shape for all T."""
+    words = np.concatenate([np.full(len(rows), t) for t, rows in groups])
+    norm = np.concatenate([np.linalg.norm(rows, axis=1) for _, rows in groups])
+    weights = np.concatenate([np.pad(softmax(rows), ((0, 0), (0, max(WORDS) - t))) for t, rows in groups])
+    return words, norm, weights
 
 
 def random_logits(rng: np.random.Generator, rows: int, words: int) -> np.ndarray:
@@ -80,7 +88,7 @@ def extremal_logits(sigma: np.ndarray, words: int) -> np.ndarray:
     return rows
 
 
-def literal_bound(sigma: np.ndarray, words: int, factor: float = 1.0) -> np.ndarray:
+def literal_bound(sigma: Any, words: Any, factor: float = 1.0) -> Any:
     """The bound as THEORY B5 writes it; with a ``factor`` on β it is another one, which does not hold."""
     beta = factor * np.exp(-sigma * np.sqrt(words / (words - 1)))
     mass = 1 + (words - 1) * beta

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ import xarray as xr
 
 from attnlab._errors import AttnlabError
 from attnlab.runs import AbstractExecutor, Event, InProcess, Processes, Results, provenance, run_plan
-from attnlab.studies._compare_answers import advise, hopeless, measure_comparison, shown
+from attnlab.studies._compare_answers import LONGER, advise, compare_longer, hopeless, measure_comparison, shown
 from attnlab.studies._exploration import Exploration, card, checked_folder, store_exploration
 from attnlab.studies._study import arm_plan, split_arms
 from attnlab.studies._text_prepare import Prepared, TextSource, prepare_texts
@@ -115,7 +115,8 @@ def explore_compare(
     """Compare variants; writes ``compare.json`` and the data. Interrupted and called again, it goes on where it was.
 
     The data are those of ``measure_comparison``, ``"course"``, the training at the largest size (student, seed, step),
-    and with ``drop`` what ``hopeless`` found.
+    ``"longer"``, what four times the steps change for the best variant and the reference, and with ``drop`` what
+    ``hopeless`` found.
     """
     out, begun = checked_folder(folder, "compare"), time.monotonic()
     told: Stage = on_stage or (lambda _: None)
@@ -126,43 +127,60 @@ def explore_compare(
     work, base = _settings(asked, prepared, out)
     with ExitStack() as stack:
         executor = InProcess() if processes == 0 else stack.enter_context(Processes(processes))
-        run = _Runner(out, work, base, asked.variants, executor, progress, on_event)
+        run = _Runner(out, work, base, executor, progress, on_event)
+        told("learning curves")
         counts = dict.fromkeys(asked.variants, min(asked.seeds, _FIRST) if asked.drop else asked.seeds)
         results, dropped = run(counts), None
         if asked.drop and not results.interrupted and asked.seeds > _FIRST:
             dropped = hopeless(split_arms(results.dataset()), score=asked.score)
             going_on = [str(name) for name in dropped.student.values[~dropped.dropped.values]]
             results = run(counts | dict.fromkeys([*going_on, asked.reference], asked.seeds))
-    if results.interrupted:
-        return Exploration(out, {}, interrupted=True, kind="compare")
+        if results.interrupted:
+            return Exploration(out, {}, interrupted=True, kind="compare")
+        arms, data = _measured(asked, results, out)
+        told(f"{LONGER} times the steps, for what is speed")
+        ahead = dict.fromkeys([asked.reference, str(data["ranking"].student.values[0])], asked.seeds)
+        size = int(data["ranking"].attrs["size"])
+        steps = int(_defaults(asked, base)["steps"])
+        further = run(ahead, {"sizes": (size,), "steps": LONGER * steps, "course": False})
+        if further.interrupted:
+            return Exploration(out, {}, interrupted=True, kind="compare")
+    longer = split_arms(further.dataset())
+    if set(longer) == set(ahead):
+        data["longer"] = compare_longer(arms, longer, score=asked.score, steps=steps, against=asked.reference)
+    if dropped is not None:
+        data["dropping"] = dropped.assign(dropped=dropped.dropped.astype(float))
+    about = _about(asked, base, data, prepared, time.monotonic() - begun, command)
+    return store_exploration(out, "compare", data, about, ok=results.ok and further.ok)
+
+
+def _measured(asked: Comparison, results: Results, out: Path) -> tuple[dict[str, xr.Dataset], dict[str, xr.Dataset]]:
+    """What the variants' runs hold, and all answers from it."""
     arms = split_arms(results.dataset())
     missing = [name for name in asked.variants if name not in arms]
     if missing:
         raise AttnlabError(f"no run of {missing[0]} finished; `attnlab runs {out}` groups the failures by cause")
     curves = {name: arms[name].drop_vars(_of_course(arms[name])) for name in asked.variants}
     data = measure_comparison(curves, score=asked.score, against=asked.reference, level=asked.level)
-    data |= _course({name: arms[name] for name in asked.variants})
-    if dropped is not None:
-        data["dropping"] = dropped.assign(dropped=dropped.dropped.astype(float))
-    about = _about(asked, base, data, prepared, time.monotonic() - begun, command)
-    return store_exploration(out, "compare", data, about, ok=results.ok)
+    return curves, data | _course({name: arms[name] for name in asked.variants})
 
 
 @dataclass(frozen=True)
 class _Runner:
-    """Runs the arms of a comparison in its folder."""
+    """Runs arms of a comparison, one for each variant, in its folder."""
 
     out: Path
     work: str
     base: dict[str, Any]
-    variants: Sequence[str]
     executor: AbstractExecutor
     progress: bool | None
     on_event: Callable[[Event], None] | None
 
-    def __call__(self, counts: dict[str, int]) -> Results:
-        name = hashlib.sha256(json.dumps([self.work, self.base], sort_keys=True).encode()).hexdigest()[:8]
-        arms = {variant: self.base | {"variant": variant} for variant in self.variants}
+    def __call__(self, counts: dict[str, int], changed: dict[str, Any] | None = None) -> Results:
+        """So many seeds of each variant, with the settings that all share, some of them changed."""
+        base = self.base | (changed or {})
+        name = hashlib.sha256(json.dumps([self.work, base], sort_keys=True).encode()).hexdigest()[:8]
+        arms = {variant: base | {"variant": variant} for variant in counts}
         results = run_plan(
             arm_plan(self.work, "compare", arms, counts), self.out / "runs" / name, executor=self.executor,
             progress=self.progress, on_event=self.on_event,
@@ -209,18 +227,22 @@ def _course(arms: dict[str, xr.Dataset]) -> dict[str, xr.Dataset]:
     return {"course": xr.concat(parts, named, join="outer").drop_vars("size", errors="ignore")}
 
 
+def _defaults(asked: Comparison, base: dict[str, Any]) -> dict[str, Any]:
+    """All settings that the variants share."""
+    from attnlab.studies._compare_teachers import CompareSettings
+    from attnlab.studies._compare_words import WordSettings
+
+    return asdict(CompareSettings() if asked.relevant() else WordSettings()) | base
+
+
 def _about(
     asked: Comparison, base: dict[str, Any], data: dict[str, xr.Dataset], prepared: Prepared | None, seconds: float,
     command: str,
 ) -> dict[str, Any]:  # fmt: skip
-    from attnlab.studies._compare_teachers import CompareSettings
-    from attnlab.studies._compare_words import WordSettings
-
-    defaults = CompareSettings() if asked.relevant() else WordSettings()
-    settings = asdict(defaults) | base
+    settings = _defaults(asked, base)
     hidden = {"arm", "seed", "variant", "folder", "data", "course", "drawn", "dtype"}
     hidden |= {"topics", "topic_words", "dictionary", "noise_words"} if prepared is not None else set()
-    advice = advise(data, what=asked.words(), steps=int(settings["steps"]))
+    advice = advise(data, what=asked.words())
     task = "own texts" if prepared is not None else asked.task
     return {
         "title": "attnlab: which attention for which data",

@@ -42,7 +42,7 @@ def _ladders(scale: Scale, seeds: int):
         for teacher, relevant in (("hard", _HARD), ("dense", _DENSE))
         for steps in _LADDER[teacher, scale]
         for variant in _VARIANTS[teacher]
-        if variant != "top1" or steps == STEPS
+        if steps == STEPS or (variant != "top1" and (variant != "softmax:4" or scale == "paper"))
     }  # fmt: skip
     return arm_plan(WORK, "guidelines", arms, seeds, first=_FIRST_SEED)
 
@@ -150,7 +150,7 @@ def _measure_prior(arms: Data) -> Data:
 
 
 _MAP: dict[Scale, dict[str, tuple[Any, ...]]] = {
-    "quick": {"relevant": (1, 4, 16), "noise": (0.2, 1.0), "variant": ("softmax", "sparsemax")},
+    "quick": {"relevant": (1, 4, 16), "noise": (0.0, 0.2, 1.0), "variant": ("softmax", "sparsemax")},
     "paper": {"relevant": (1, 2, 4, 8, 16), "noise": (0.0, 0.2, 0.5, 1.0),
               "variant": ("softmax", "softmax:0.25", "sparsemax", "entmax15")},
 }  # fmt: skip
