@@ -26,7 +26,7 @@ WORDS = "attnlab.studies._compare_words:fit_words"
 TASKS = ("hard", "dense", "relevant:R", "topic")
 _VARIANTS = ("softmax", "softmax:0.25", "softmax:4", "sparsemax", "entmax15", "top1", "top2", "uniform")
 _TOPIC_SIZES = (8, 16, 32, 64, 128, 256)
-_TEXT_SIZES, _MOST = 4, 8192
+_TEXT_SIZES, _MOST = 3, 8192
 _ALL_WORDS = 16
 _FIRST = 8  # seeds after which a hopeless variant may be dropped
 Stage = Callable[[str], None]
@@ -200,15 +200,15 @@ def _settings(asked: Comparison, prepared: Prepared | None, out: Path) -> tuple[
     if prepared is None:
         return WORDS, {"sizes": _TOPIC_SIZES, **changed}
     place = prepared.save(out / "corpus")
-    grid = {"step_sizes": (0.003, 0.01, 0.03), "weight_decays": (0.0,), "sizes": text_sizes(len(prepared.train))}
+    grid = {"step_sizes": (0.001, 0.003, 0.01), "weight_decays": (0.0,), "sizes": text_sizes(len(prepared.train))}
     return WORDS, {"folder": str(place), "data": prepared.hash, **grid, **changed}
 
 
 def text_sizes(available: int) -> tuple[int, ...]:
-    """Four numbers of labels by doubling, up to all there are (8192 at most).
+    """Three numbers of labels by doubling, up to all there are (8192 at most).
 
     >>> text_sizes(6920)
-    (865, 1730, 3460, 6920)
+    (1730, 3460, 6920)
     """
     most = min(available, _MOST)
     return tuple(dict.fromkeys(max(1, most // 2**k) for k in reversed(range(_TEXT_SIZES))))
