@@ -57,7 +57,7 @@ def test_runs_in_which_nothing_happens_still_have_figures():
     reference = data["reference"]
     nothing = {n: reference[n].where(False) for n in ("onset", "predicted_onset", "score_error")}
     data["reference"] = reference.assign(nothing)
-    for name in (n for n in RECIPES if n.startswith("lu2021")):
+    for name in (n for n in RECIPES if n.startswith("lu2021") and ".text_" not in n):
         assert RECIPES[name](data), name
 
 
