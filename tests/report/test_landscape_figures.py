@@ -132,7 +132,7 @@ def test_thresholds_mark_what_is_asked(figures):
     ends = figures["edge_end"].grid
     assert [row[0] for row in ends.tones] == ["good", "bad", "bad"]
     assert dict(zip(figures["fall_exponents"].grid.rows, figures["fall_exponents"].grid.tones, strict=True))[
-        "known weights"
+        "known weights, no w_V"
     ] == ("good",)
 
 

@@ -112,7 +112,7 @@ def default_sizes(available: int) -> tuple[int, ...]:
     """Seven numbers of labels, evenly spaced in the logarithm, up to all there are (16 384 at most).
 
     >>> default_sizes(6920)
-    (108, 216, 433, 865, 1730, 3460, 6920)
+    (108, 216, 432, 864, 1729, 3459, 6920)
     """
     most = min(available, _MOST)
     least = max(most // 64, min(_FEWEST, most))
