@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attnlab._errors import AttnlabError
-from attnlab.landscape import Problem, certify, exact_spectrum, minimise, reduced_problem, word_problem
+from attnlab.landscape import certify, exact_spectrum, minimise, reduced_problem, word_problem
 from attnlab.models import BaselineConfig, WordAttentionConfig
 from attnlab.tasks import TopicTask
 
@@ -110,4 +110,3 @@ def test_data_alone_say_which_loss():
     assert certify(classes, {"x": x, "y": labels}).value == pytest.approx(float(expected))
     with pytest.raises(AttnlabError, match="expected"):
         certify(model, {"inputs": x})
-    assert isinstance(Problem.of(model, lambda m, d: jnp.sum(m.w1), x), Problem)
