@@ -15,6 +15,7 @@ from attnlab._errors import AttnlabError
 from attnlab.report import render, shaded_figure, study_page, write_study
 from attnlab.report._study_parts import shortened
 from attnlab.report._study_words import pairs_figure
+from attnlab.studies._text_try import what_to_try
 
 EVIL = "<img src=x onerror=alert(1)>"
 NASTY = (EVIL, "</script>", "שלום", "👩‍🚀", "x" * 1_000_000, "%{x} $a$", "\u202etxet", "nul\x00", "don't")
@@ -154,7 +155,22 @@ def made_up() -> dict[str, xr.Dataset]:
         "agreement": xr.Dataset({"share": (("seed", "other"), share)}, {"seed": range(SEEDS), "other": range(SEEDS)}),
         "path": xr.Dataset({"loss": ("t", 0.1 + 0.9 * t * (1 - t))}, {"t": t}, {"barrier": 0.225, "place": 0.5}),
         "polish": xr.Dataset({k: ("seed", v) for k, v in polish.items()}, {"seed": range(4)}),
+        "variants": variants(),
     }  # fmt: skip
+
+
+def variants() -> xr.Dataset:
+    """Three ways to attend, of which one is an unfriendly name and the best."""
+    rng = np.random.default_rng(5)
+    arms = {
+        name: xr.Dataset(
+            {"accuracy": (("seed", "size"), level + 0.002 * rng.normal(size=(SEEDS, 1))),
+             "entropy": (("seed", "size"), np.full((SEEDS, 1), 1.5))},
+            {"seed": range(SEEDS), "size": [3200]},
+        )
+        for name, level in (("softmax", 0.8), (EVIL, 0.83), ("uniform", 0.7))
+    }  # fmt: skip
+    return what_to_try(arms, steps=600).ranking
 
 
 FIGURES = {
@@ -163,6 +179,7 @@ FIGURES = {
     "words": ["sentences", "words_by_score", "rarity", "attended_purity", "attended_frequency", "course_loss",
               "course_accuracy", "pairs", "deletion", "sen"],
     "good": ["ends_accuracy", "ends_curvature", "ends", "agreement", "between_seeds", "polish"],
+    "try": ["ranking", "apart"],
     "again": [],
 }  # fmt: skip
 
@@ -182,10 +199,10 @@ def test_the_sections_stand_in_order_with_their_cards_and_figures():
     assert {section.id: [figure.id for figure in section.figures] for section in page.sections} == FIGURES
     assert [section.title for section in page.sections] == [
         "Your data", "Does attention pay?", "What does it attend to, and since when?", "Is what I trained good?",
-        "Again",
+        "What to try", "Again",
     ]  # fmt: skip
     assert [[card.label for card in section.cards] for section in page.sections] == [
-        ["rows"], ["labels"], ["deletion"], ["accuracy"], [],
+        ["rows"], ["labels"], ["deletion"], ["accuracy"], [], [],
     ]  # fmt: skip
     assert page.summary == "A sentence."
     facts = page.sections[-1].facts

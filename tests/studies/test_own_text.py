@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -16,13 +17,16 @@ from sklearn.linear_model import LogisticRegression
 from attnlab import load_classifier
 from attnlab._errors import AttnlabError
 from attnlab.models import literal_logits
+from attnlab.runs import RunContext
 from attnlab.studies import TextSource, TextStudy, prepare_texts, study_texts
+from attnlab.studies._compare_words import WordSettings, fit_words
 from attnlab.studies._own_text import default_sizes
 from attnlab.studies._text import text_parts
 from attnlab.studies._text_answers import common_level, pays
 from attnlab.studies._text_prepare import open_prepared
 from attnlab.studies._text_stopped import compact_model, where_stopped
 from attnlab.studies._text_students import tf_idf_curve
+from attnlab.studies._text_try import try_arms
 
 TELLING = {"pos": ["good", "great", "lovely"], "neg": ["bad", "dull", "awful"]}
 EVIL = "<img src=x onerror=alert(1)>"
@@ -130,13 +134,44 @@ def test_a_study_answers_every_question(done):
         "agreement",
     }
     links = [card["link"] for card in out.about["cards"]]
-    assert [link for k, link in enumerate(links) if link not in links[:k]] == ["data", "pays", "words", "good"]
+    assert [link for k, link in enumerate(links) if link not in links[:k]] == ["data", "pays", "words", "good", "try"]
     assert out.about["verdicts"]["pays"]["verdict"] in ("saves", "no advantage", "costs", "inconclusive")
     telling = {word for words in TELLING.values() for word in words}
     assert set(out.data["words"].word.values[:6].tolist()) <= telling
     weights = out.data["sentences"].weight.sum("place").values
     np.testing.assert_allclose(weights, 1.0, atol=1e-6)
     assert "no minimum" in " ".join(out.about["summary"])
+
+
+def test_what_to_try_is_ranked_by_what_the_variants_runs_say(done):
+    """Against one variant fitted here, by itself."""
+    folder, study, out = done
+    tried = out.about["verdicts"]["try"]
+    assert set(tried["order"]) == set(study.variants)
+    assert tried["advice"] == " ".join(out.about["advice"])
+    assert "takes 8 seeds, these are 2" in tried["advice"]
+    (place,) = (folder / "out" / "corpus").iterdir()
+    available = len(prepare_texts(study.source).train)
+    arms = try_arms(("sparsemax",), place, out.about["content"], available=available, steps=study.fit_steps)
+    alone = [
+        float(fit_words(WordSettings(seed=k, **arms["sparsemax"]), RunContext(0, 0, "")).accuracy[0])
+        for k in range(study.seeds)
+    ]
+    assert tried["accuracy"]["sparsemax"] == pytest.approx(float(np.median(alone)))
+    ranking = out.data["variants"]
+    assert ranking.centre.values.tolist() == sorted(ranking.centre.values.tolist(), reverse=True)
+
+
+def test_a_study_without_variants_has_nothing_to_try(done):
+    folder, study, _ = done
+    again = study_texts(replace(study, variants=()), folder / "out", processes=0, progress=False)
+    assert "variants" not in again.data
+    assert "try" not in again.about["verdicts"]
+
+
+def test_every_pair_of_words_that_is_shown_is_there(done):
+    pairs = done[2].data.get("pairs")
+    assert pairs is None or (np.isfinite(pairs.weight).all() and (pairs.word != "").all())
 
 
 def test_the_stored_model_answers_as_the_study_says(done):
@@ -190,6 +225,7 @@ def curves(attention: list[float], mean: list[float], seeds: int = 8) -> xr.Data
     ("attention", "mean", "verdict", "words"),
     [
         ([0.7, 0.85, 0.9], [0.6, 0.7, 0.9], "saves", "Attention saves"),
+        ([0.9, 0.9, 0.9], [0.6, 0.7, 0.9], "saves", "Attention saves at least"),
         ([0.6, 0.7, 0.9], [0.6, 0.7, 0.9], "no advantage", "no advantage"),
         ([0.6, 0.7, 0.9], [0.7, 0.85, 0.9], "costs", "no advantage: costs"),
     ],

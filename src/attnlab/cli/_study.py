@@ -48,6 +48,9 @@ def study(
     ] = None,
     scale: Annotated[str, _option("quick (8 seeds) or thorough (16 seeds, longer fits).", _COST)] = "quick",
     seeds: Annotated[int | None, _option("Seeds of the learning curves; an interval needs 8.", _COST)] = None,
+    variants: Annotated[
+        bool, _option("Compare variants of attention too, for “What to try”.", _COST, "--try/--no-try")
+    ] = True,
     split_seed: Annotated[int, _option("Draws the split.", _COST)] = 0,
     out: Annotated[Path, _option("Folder for page, verdicts, data and model.", _OUTPUT, "--out")] = Path("study"),
     processes: ProcessCount = None,
@@ -57,9 +60,9 @@ def study(
     """Study your own labelled texts: does attention pay, what does it attend to, is what was trained good?
 
     Learning curves of attention pooling, mean pooling and TF-IDF say how many labels each needs; training along the
-    theory's setting says which words get attention and since when; the page ends with where training stopped. Writes
-    OUT/report.html, OUT/study.json, the data and the trained model (OUT/model, for `attnlab predict`). Interrupted and
-    started again, it goes on where it was.
+    theory's setting says which words get attention and since when, and where training stopped; a comparison of
+    variants of attention says what to try. Writes OUT/report.html, OUT/study.json, the data and the trained model
+    (OUT/model, for `attnlab predict`). Interrupted and started again, it goes on where it was.
 
     Examples:
 
@@ -78,7 +81,8 @@ def study(
         encoding=encoding, header=header, lower=lower, punctuation=punctuation, tokenizer=tokenizer,
         min_count=min_count, max_words=max_words, split_seed=split_seed,
     )  # fmt: skip
-    numbers = _NUMBERS[scale] | ({} if seeds is None else {"seeds": seeds})
+    numbers: dict[str, Any] = _NUMBERS[scale] | ({} if seeds is None else {"seeds": seeds})
+    numbers |= {} if variants else {"variants": ()}
     _run(TextStudy(source, target=target, **numbers), out, processes, quiet, json)
 
 

@@ -76,9 +76,9 @@ def _ranking(ranking: xr.Dataset, dropping: xr.Dataset | None) -> Section:
             f"After 8 seeds, {', '.join(lost)} {'was' if len(lost) == 1 else 'were'} not gone on with: the 99 % "
             f"interval proves {'it' if len(lost) == 1 else 'them'} worse than {dropping.attrs['best']}.",
         )
-    figures = [_rank_table(ranking)]
+    figures = [rank_table(ranking)]
     if ranking.sizes["student"] > 1:
-        figures.append(_apart_table(ranking))
+        figures.append(apart_table(ranking))
     return Section(
         "ranking", "The ranking, and who cannot be told apart",
         f"By the median {ranking.attrs['score']} over {seeds} seeds with {size} samples.", body=body,
@@ -86,7 +86,8 @@ def _ranking(ranking: xr.Dataset, dropping: xr.Dataset | None) -> Section:
     )  # fmt: skip
 
 
-def _rank_table(ranking: xr.Dataset) -> Figure:
+def rank_table(ranking: xr.Dataset) -> Figure:
+    """The variants from the best to the worst, with their groups of equals."""
     score, against = str(ranking.attrs["score"]), str(ranking.attrs["against"])
     rows = [str(s) for s in ranking["student"].values]
     extra = {"entropy": "words", "attention": "on right words", "onset": "sets off", "sharpness": "λ_max"}
@@ -118,7 +119,8 @@ def _ended(one: xr.Dataset, name: str) -> str:
     return f"{number(value)} {interval((low, high))}" if np.isfinite(low) else number(value)
 
 
-def _apart_table(ranking: xr.Dataset) -> Figure:
+def apart_table(ranking: xr.Dataset) -> Figure:
+    """The corrected p-value of every two variants."""
     names = [str(s) for s in ranking["student"].values]
     p, level = ranking["p"].values, float(ranking.attrs["level"])
     places = range(len(names))

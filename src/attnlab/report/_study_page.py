@@ -14,6 +14,7 @@ from attnlab.report._study_data import data_section
 from attnlab.report._study_good import good_section
 from attnlab.report._study_parts import harmless
 from attnlab.report._study_pays import pays_section
+from attnlab.report._study_try import try_section
 from attnlab.report._study_words import words_section
 from attnlab.report._text import number, told
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 Data = Mapping[str, "xr.Dataset"]
 _ELSEWHERE = ("settings", "command", "summary", "cards", "absent", "title", "question", "reading", "tuned",
-              "extrapolation", "seconds", "peak_memory")  # fmt: skip
+              "extrapolation", "seconds", "peak_memory", "advice", "verdicts")  # fmt: skip
 
 
 def study_page(data: Data, about: Mapping[str, Any]) -> Page:
@@ -38,14 +39,16 @@ def study_page(data: Data, about: Mapping[str, Any]) -> Page:
     - ``ends`` (seed): ``accuracy_test``, ``gradient``, ``sharpness``, ``trace``. ``agreement``: ``share`` (seed,
       other). ``path``: ``loss`` (t), attributes ``barrier``, ``place``. ``polish`` (seed): ``l2``, ``loss``,
       ``gradient``, ``accuracy_test``, ``kind``.
+    - ``variants`` (student, other): a ranking as ``compare_page`` takes it.
 
-    ``about`` as for ``dynamics_page``, and: ``reading``, what was read and dropped; ``tuned`` and ``extrapolation``,
-    sentences; ``seconds`` and ``peak_memory`` (bytes, or words). ``absent`` says why something is not shown, by the
-    name of the data set or of the section. A card stands at the top, and again in the section that it links to.
+    ``about`` as for ``dynamics_page``, and: ``reading``, what was read and dropped; ``tuned``, ``extrapolation`` and
+    ``advice``, sentences; ``seconds`` and ``peak_memory`` (bytes, or words). ``absent`` says why something is not
+    shown, by the name of the data set or of the section. A card stands at the top, and again in the section that it
+    links to.
 
     >>> page = study_page({}, {"absent": {"pays": "there are 50 rows only"}})
     >>> [section.id for section in page.sections], page.sections[1].body[0][-40:]
-    (['data', 'pays', 'words', 'good', 'again'], 'not shown, since there are 50 rows only.')
+    (['data', 'pays', 'words', 'good', 'try', 'again'], 'not shown, since there are 50 rows only.')
     """
     about, data = harmless(about), {name: one for name, one in data.items() if all(one.sizes.values())}
     absent = {key: str(value) for key, value in (about.get("absent") or {}).items()}
@@ -60,6 +63,7 @@ def study_page(data: Data, about: Mapping[str, Any]) -> Page:
             pays_section(data, about, absent, _own(cards, "pays")),
             words_section(data, absent, _own(cards, "words")),
             good_section(data, absent, _own(cards, "good")),
+            try_section(data, about, absent, _own(cards, "try")),
             _again(about),
         ),
         cards=cards,

@@ -139,16 +139,18 @@ def hopeless(arms: Mapping[str, xr.Dataset], *, score: str) -> xr.Dataset:
 def advise(data: Mapping[str, xr.Dataset], *, what: str) -> list[str]:
     """The paragraph of advice, sentence by sentence; ``what`` says on which task. Every number is measured.
 
-    ``data`` is what ``measure_comparison`` returns, and ``"longer"``, what ``compare_longer`` returns, if it was run.
+    ``data`` is what ``measure_comparison`` returns (of one size, the ``"ranking"`` alone), and ``"longer"``, what
+    ``compare_longer`` returns, if it was run.
     """
-    table, ranking = data["compare"], data["ranking"]
+    ranking = data["ranking"]
     names = [str(name) for name in ranking.student.values]
     against, size = str(ranking.attrs["against"]), int(ranking.attrs["size"])
     equals = [name for name in names[1:] if not apart(ranking, names[0], name)]
     sentences = [_best_sentence(ranking, names[0], equals, what, size)]
     sentences += [_against_sentence(ranking, names[0], equals, against)]
     sentences += _avoid_sentence(ranking, names, equals, against)
-    sentences += _samples_sentence(table, [names[0], *equals], against)
+    if "compare" in data:
+        sentences += _samples_sentence(data["compare"], [names[0], *equals], against)
     sentences += _attention_sentence(ranking, names[0])
     if "longer" in data:
         sentences += _speed_sentence(data["longer"], names[0], against)

@@ -24,6 +24,8 @@ from attnlab.studies._text_prepare import Prepared, TextSource, prepare_texts
 from attnlab.studies._text_stopped import compact_model, where_stopped
 from attnlab.studies._text_students import TEXT_STUDENTS
 from attnlab.studies._text_students import WORK as STUDENTS
+from attnlab.studies._text_try import TRIED, Tried, try_arms, what_to_try
+from attnlab.studies._text_try import WORK as VARIANTS
 
 if TYPE_CHECKING:
     from attnlab.models import WordAttention
@@ -48,6 +50,8 @@ class TextStudy:
       ``seeds``: of each curve; ``fit_steps``: Adam steps of each fit.
     - ``training_seeds``, ``training_steps``, ``dim``, ``head``: plain descent in the theory's setting (THEORY A7),
       whose best validation step is the model that is looked at and stored.
+    - ``variants``: of attention, compared with all labels for "What to try" (``Variant.of`` says how they are named),
+      the first being what others are compared with; none leaves that out.
     """
 
     source: TextSource
@@ -59,6 +63,7 @@ class TextStudy:
     training_steps: int = 12_000
     dim: int = 200
     head: str = "fixed"
+    variants: tuple[str, ...] = TRIED
 
     def __post_init__(self):
         if self.target is not None and not 0 < self.target < 1:
@@ -85,17 +90,15 @@ def study_texts(
     with ExitStack() as stack:
         executor = InProcess() if processes == 0 else stack.enter_context(Processes(processes))
         run = _Runner(out, prepared.hash, executor, progress, on_event)
-        told("learning curves")
-        students = run(STUDENTS, "students", _students(study, place, prepared.hash, sizes), study.seeds)
-        if students.interrupted:
-            return Exploration(out, {}, interrupted=True, kind="study")
-        told("training along the theory's setting")
-        training = run(TRAINING, "training", {"training": _training(study, place, prepared)}, study.training_seeds)
-        if training.interrupted:
-            return Exploration(out, {}, interrupted=True, kind="study")
+        found: dict[str, Results] = {}
+        for stage, work, name, arms, seeds in _sweeps(study, place, prepared, sizes):
+            told(stage)
+            found[name] = run(work, name, arms, seeds)
+            if found[name].interrupted:
+                return Exploration(out, {}, interrupted=True, kind="study")
     told("looking at where training stopped")
-    data = _curves(students) | {"lengths": _lengths(prepared)}
-    trained = split_arms(training.dataset())["training"]
+    data = _curves(found["students"]) | {"lengths": _lengths(prepared)}
+    trained = split_arms(found["training"].dataset())["training"]
     data |= _dynamics(trained, prepared, study.source.words())
     models = _models(trained, prepared)
     stopped = where_stopped(
@@ -104,8 +107,9 @@ def study_texts(
     data |= stopped.data
     told("storing the model")
     _store_model(out, models[0], prepared, study.source)
-    about = _about(study, prepared, data, stopped.absent, sizes, command) | _cost(begun)
-    return store_exploration(out, "study", data, about, ok=students.ok and training.ok)
+    tried = _tried(study, found.get("variants"))
+    about = _about(study, prepared, data, stopped.absent, sizes, command, tried) | _cost(begun)
+    return store_exploration(out, "study", data, about, ok=all(each.ok for each in found.values()))
 
 
 def default_sizes(available: int) -> tuple[int, ...]:
@@ -137,6 +141,29 @@ class _Runner:
         if not results.interrupted and results.finished == 0:
             raise AttnlabError(f"all {results.failed} runs of {name} failed: {results.failures[0].cause}")
         return results
+
+
+def _sweeps(
+    study: TextStudy, place: Path, prepared: Prepared, sizes: tuple[int, ...]
+) -> list[tuple[str, str, str, dict[str, dict[str, Any]], int]]:
+    """What is run: a stage in words, the work function, a name, settings by arm, and seeds of each."""
+    students = _students(study, place, prepared.hash, sizes)
+    variants = try_arms(study.variants, place, prepared.hash, available=len(prepared.train), steps=study.fit_steps)
+    training = {"training": _training(study, place, prepared)}
+    sweeps = [
+        ("learning curves", STUDENTS, "students", students, study.seeds),
+        ("variants of attention", VARIANTS, "variants", variants, study.seeds),
+        ("training along the theory's setting", TRAINING, "training", training, study.training_seeds),
+    ]
+    return [sweep for sweep in sweeps if sweep[3]]
+
+
+def _tried(study: TextStudy, results: Results | None) -> Tried | None:
+    """What the comparison of variants says; nothing where none was asked for."""
+    if results is None:
+        return None
+    arms = split_arms(results.dataset())
+    return what_to_try({name: arms[name] for name in study.variants if name in arms}, steps=study.fit_steps)
 
 
 def _students(study: TextStudy, place: Path, content: str, sizes: tuple[int, ...]) -> dict[str, dict[str, Any]]:
@@ -192,7 +219,9 @@ def _dynamics(trained: xr.Dataset, prepared: Prepared, tokenizer: Tokenizer) -> 
     }).isel(rank=slice(100))  # fmt: skip
     pairs = {str(key)[len("pair_") :]: first[key] for key in first.data_vars if str(key).startswith("pair_")}
     if pairs:
-        found["pairs"] = xr.Dataset(pairs).rename(side="which", competitor="word")
+        table = xr.Dataset(pairs).rename(side="which", competitor="word")
+        # Seeds may have found different numbers of pairs; what the first one lacks was filled up with nothing.
+        found["pairs"] = table.isel(pair=np.flatnonzero(np.isfinite(table.weight).all(("which", "step"))))
     return found | _deletion(first) | {"sentences": _sentences(first, prepared, tokenizer)}
 
 
@@ -271,19 +300,25 @@ def _store_model(out: Path, model: WordAttention, prepared: Prepared, source: Te
 
 def _about(
     study: TextStudy, prepared: Prepared, data: dict[str, xr.Dataset], absent: dict[str, str],
-    sizes: tuple[int, ...], command: str,
+    sizes: tuple[int, ...], command: str, tried: Tried | None,
 ) -> dict[str, Any]:  # fmt: skip
     pays = answers.pays(data["curves"], study.target, prepared.reading)
     data["needed"] = pays.needed
     data["curves"] = data["curves"].assign_attrs(target=pays.target)
     cards = [answers.data_card(prepared.reading), *pays.cards, *answers.words_cards(data), *answers.good_cards(data)]
+    verdicts = {"pays": pays.record, **answers.records(data)}
+    if tried is not None:
+        data["variants"] = tried.ranking
+        cards.append(tried.card)
+        verdicts["try"] = tried.record
     settings = asdict(replace(study, sizes=tuple(sizes), target=pays.target))
     return {
         "title": "attnlab: a study of your texts",
         "question": "Does attention pay on these texts, what does it attend to, and is what was trained good?",
         "summary": [card["text"] for card in cards],
         "cards": cards,
-        "verdicts": {"pays": pays.record, **answers.records(data)},
+        "verdicts": verdicts,
+        "advice": [] if tried is None else tried.advice,
         "tuned": pays.tuned,
         "extrapolation": pays.extrapolation,
         "reading": prepared.reading,

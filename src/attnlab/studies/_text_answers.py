@@ -51,7 +51,7 @@ def pays(curves: xr.Dataset, target: float | None, reading: dict[str, Any]) -> P
     reached = ", ".join(f"{name} {float(ends.sel(student=name)):.3f}" for name in students)
     cards = [
         card("does attention pay?", f"{words} With all labels the test accuracies are {reached}.",
-             _headline(ratio), f"labels against mean pooling, at {said} accuracy", ratio.verdict) | {"link": "pays"},
+             _headline(ratio), f"times fewer labels than mean pooling, at {said}", ratio.verdict) | {"link": "pays"},
         card("labels needed", _needs_words(students, needs, said), _number(needs[0]),
              f"labels for {said} with attention") | {"link": "pays"},
     ]  # fmt: skip
@@ -76,7 +76,8 @@ def _saving(ratio: Any, said: str) -> str:
     """The verdict as a sentence."""
     low, high = (1 - 1 / end if end > 0 else -math.inf for end in (ratio.interval.low, ratio.interval.high))
     if ratio.verdict == "saves":
-        saved = f"{1 - 1 / ratio.value:.0%} [{low:.0%}, {high:.0%}]".replace("%", "\u00a0%")
+        sign = "at least " if ratio.kind == "at least" else ""
+        saved = f"{sign}{1 - 1 / ratio.value:.0%} [{low:.0%}, {high:.0%}]".replace("%", "\u00a0%")
         return f"Attention saves {saved} of the labels that mean pooling needs for {said} accuracy."
     return f"At {said} accuracy: {ratio}."
 
@@ -133,10 +134,15 @@ def _extrapolation(accuracy: xr.DataArray) -> list[str]:
     largest = int(curve["size"].values[-1])
     if found.outcome != "extrapolated":
         return [f"What a further point of accuracy would cost cannot be said: {found.reason}."]
-    return [
-        f"For {goal:.1%}, one point more than with {largest:,} labels, attention would need about {found.value:,.0f}: "
-        f"{found}.".replace("%", "\u00a0%")
-    ]
+    low, high = found.interval.low, found.interval.high
+    off = ""
+    if found.back_test is not None:
+        off = f"; its first half foretells its second half to within {found.back_test.error:.0%}"
+    said = (
+        f"For {goal:.1%}, one point more than with {largest:,} labels, attention would need about {found.value:,.0f} "
+        f"labels (95% interval {low:,.0f} to {high:,.0f}{off})."
+    )
+    return [said.replace("%", "\u00a0%")]
 
 
 def data_card(reading: dict[str, Any]) -> dict[str, Any]:
@@ -183,7 +189,7 @@ def words_cards(data: dict[str, xr.Dataset]) -> list[dict[str, Any]]:
         share = float(np.mean(known > _WORST))
         cards.append(card(
             "score and norm",
-            f"Theory predicts the norm of a word's embedding from its score to within {np.median(known):.0%} (median "
+            f"Theory predicts the norm of a word's embedding from its score to within {np.median(known):.1%} (median "
             f"of {known.size} top words), and misses by over {_WORST:.0%} for {share:.0%}.".replace("%", "\u00a0%"),
             f"{np.median(known):.1%}".replace("%", "\u00a0%"), "median error of the relation", "reported",
         ) | {"link": "words"})  # fmt: skip

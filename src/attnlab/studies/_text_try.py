@@ -1,0 +1,54 @@
+"""What to try: a few variants of attention on a user's texts, with all labels, for the page of a study."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from attnlab.studies._compare_answers import advise, apart, measure_comparison
+from attnlab.studies._exploration import card
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import xarray as xr
+
+WORK = "attnlab.studies._compare_words:fit_words"
+TRIED = ("softmax", "softmax:0.25", "sparsemax", "uniform")
+_MOST = 8192  # labels
+_STEP_SIZES = (0.003, 0.01)
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """What was found: the ranking, advice sentence by sentence, a card, and a record for a program."""
+
+    ranking: xr.Dataset
+    advice: list[str]
+    card: dict[str, Any]
+    record: dict[str, Any]
+
+
+def try_arms(
+    variants: tuple[str, ...], place: Path, content: str, *, available: int, steps: int
+) -> dict[str, dict[str, Any]]:
+    """The settings of every variant, all with as many labels (8192 at most) and the same tuning."""
+    common = {"folder": str(place), "data": content, "sizes": (min(available, _MOST),), "step_sizes": _STEP_SIZES,
+              "weight_decays": (0.0,), "steps": steps}  # fmt: skip
+    return {variant: {"variant": variant, **common} for variant in variants}
+
+
+def what_to_try(arms: Mapping[str, xr.Dataset], *, steps: int) -> Tried:
+    """Rank variants by test accuracy; the first is what others are compared with."""
+    ranking = measure_comparison(arms, score="accuracy", against=next(iter(arms)))["ranking"]
+    ranking = ranking.assign_attrs(steps=steps)
+    names = [str(name) for name in ranking.student.values]
+    equals = [name for name in names if name == names[0] or not apart(ranking, names[0], name)]
+    sentences = advise({"ranking": ranking}, what="On these texts")
+    shown = card("what to try", sentences[1], f"{float(ranking.centre[0]):.3f}", f"median accuracy of {names[0]}")
+    record = {
+        "order": names, "best": equals, "advice": " ".join(sentences),
+        "accuracy": dict(zip(names, ranking.centre.values.tolist(), strict=True)),
+    }  # fmt: skip
+    return Tried(ranking, sentences, shown | {"link": "try"}, record)
