@@ -257,7 +257,7 @@ def test_the_probe_says_where_it_does_not_fit():
     config = WordAttentionConfig.for_corpus(corpus)
     for probe, message in (
         (AttentionEntropy(columns), "for train_model"),
-        (AttentionEntropy(None, Sparsemax()), "normaliser=sparsemax: train knows softmax alone"),
+        (AttentionEntropy(None, Sparsemax()), "the model's attention is softmax; name the same"),
     ):
         with pytest.raises(AttnlabError, match=message):
             train(config, corpus, steps=2, record=(probe,), progress=False)

@@ -32,7 +32,7 @@ from attnlab.models import (
     attention_entropy,
     entropy_bound,
 )
-from attnlab.training import InstantProbe, ModelObjective, Moment
+from attnlab.training import BagObjective, InstantProbe, ModelObjective, Moment
 
 
 def saturation(normaliser: AbstractNormaliser) -> float:
@@ -157,9 +157,16 @@ def _of_rows(logits: Float[Array, "... words"], normaliser: AbstractNormaliser) 
 
 def _of_sentences(moment: Moment, normaliser: AbstractNormaliser) -> Rows:
     """The same for sentences without padding; a word that occurs c times has c places that share its weight."""
-    if normaliser != Softmax():
-        raise AttnlabError(f"normaliser={normaliser.name}: train knows softmax alone; use train_model on Bags")
-    scores, tokens = moment.frame.scores(moment.trained), Tokens.of(moment.objective.incidence)
+    scores = moment.frame.scores(moment.trained)
+    own = moment.frame.normaliser
+    if normaliser != own:
+        raise AttnlabError(
+            f"AttentionEntropy(normaliser={normaliser.name}): the model's attention is {own.name}; name the same"
+        )
+    if isinstance(moment.data, BagObjective):
+        bags = moment.data.bags
+        return _of_rows(jnp.where(bags.there, bags.take(scores), -jnp.inf), normaliser)
+    tokens = Tokens.of(moment.objective.incidence)
     n, counts, weights = tokens.labels.shape[0], tokens.weights, tokens.weigh(scores)
 
     def total(values: Array) -> Array:

@@ -64,6 +64,7 @@ from attnlab.models._word_attention import (
     cast,
     literal_logits,
     pooled_logits,
+    word_normaliser,
 )
 
 __all__ = [
@@ -131,6 +132,7 @@ __all__ = [
     "pool_fast",
     "pool_tokens",
     "pooled_logits",
+    "word_normaliser",
     "query_l1",
     "softplus",
     "too_wide",

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from attnlab._errors import AttnlabError
-from attnlab.models._normalisers import AbstractNormaliser, Softmax
+from attnlab.models._normalisers import AbstractNormaliser
 from attnlab.models._word_attention import WordAttention
 from attnlab.tasks import Corpus
 
@@ -44,38 +44,41 @@ class Bags(eqx.Module):
         words[places], there[places] = np.repeat(corpus.words, corpus.counts), True
         return cls(jnp.asarray(words), jnp.asarray(there), jnp.asarray(corpus.labels, jnp.int32))
 
+    def take(self, table: Float[Array, "words ..."]) -> Float[Array, "*sentences length ..."]:
+        """The rows of a table of words, place by place."""
+        return table.at[self.words].get(mode="promise_in_bounds")
+
 
 def bag_weights(
     model: WordAttention,
     bags: Bags,
     *,
-    normaliser: AbstractNormaliser = Softmax(),  # noqa: B008  (frozen)
+    normaliser: AbstractNormaliser | None = None,
 ) -> Float[Array, "*sentences length"]:
-    """Attention of every place; that of a sentence sums to one, and a place without a word has none."""
-    return normaliser(_taken(model.scores(), bags.words), bags.there)
+    """Attention of every place; that of a sentence sums to one, and a place without a word has none.
+
+    ``normaliser``: another than the model's own.
+    """
+    normaliser = model.normaliser if normaliser is None else normaliser
+    return normaliser(bags.take(model.scores()), bags.there)
 
 
 def bag_logits(
     model: WordAttention,
     bags: Bags,
     *,
-    normaliser: AbstractNormaliser = Softmax(),  # noqa: B008  (frozen)
+    normaliser: AbstractNormaliser | None = None,
 ) -> Float[Array, "sentences classes"]:
     """``head(Σ_w a_w ν_w)`` of every sentence with ``a = norm(s)``, up to a shift common to a sentence's logits.
 
     The table is projected once, and then its rows are pooled (THEORY A2).
 
-    >>> from attnlab.models import Sparsemax, WordAttentionConfig
+    >>> from attnlab.models import WordAttentionConfig
     >>> corpus = Corpus.from_tokens([["a", "b", "a"], ["c"]], labels=[0, 1])
-    >>> model = WordAttentionConfig.for_corpus(corpus, head="linear").init(jax.random.key(0))
-    >>> bag_logits(model, Bags.of(corpus), normaliser=Sparsemax()).shape
+    >>> model = WordAttentionConfig.for_corpus(corpus, head="linear", normaliser="sparsemax").init(jax.random.key(0))
+    >>> bag_logits(model, Bags.of(corpus)).shape
     (2, 2)
     """
     weights = bag_weights(model, bags, normaliser=normaliser)
-    pooled = jnp.einsum("nl,nlc->nc", weights, _taken(model.table(), bags.words))
+    pooled = jnp.einsum("nl,nlc->nc", weights, bags.take(model.table()))
     return jax.vmap(model.head.finish)(pooled)
-
-
-def _taken(table: Float[Array, "words ..."], words: Int[Array, "..."]) -> Float[Array, "..."]:
-    """Rows of a table whose numbers are known to be its own."""
-    return table.at[words].get(mode="promise_in_bounds")

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Int, Key
 from attnlab._errors import AttnlabError
 from attnlab.models._heads import AbstractHead, HeadMaker, make_head
 from attnlab.models._incidence import Incidence
-from attnlab.models._normalisers import AbstractNormaliser, Softmax
+from attnlab.models._normalisers import AbstractNormaliser, Softmax, make_normaliser
 from attnlab.models._pooling import Tokens, pool
 from attnlab.tasks import Corpus
 
@@ -24,11 +24,21 @@ Part = Literal["embeddings", "keys", "query", "head"]
 PARTS: tuple[Part, ...] = ("embeddings", "keys", "query", "head")
 
 
+def word_normaliser(given: str | AbstractNormaliser) -> AbstractNormaliser:
+    """A normaliser of sentences, by its name or as it is."""
+    if isinstance(given, str):
+        return make_normaliser(given)
+    if isinstance(given, AbstractNormaliser):
+        return given
+    raise AttnlabError(f"normaliser={given!r}: expected a name, such as 'sparsemax', or a normaliser of attnlab.models")
+
+
 class WordAttention(eqx.Module):
     """Score ``s_w = q·κ_w``; attention ``a_w = e^{s_w} / Σ_u e^{s_u}`` over a sentence; logits = head(Σ_w a_w ν_w).
 
     - ``embeddings`` ν: (words, d), ``keys`` κ: (words, k), ``query`` q: (k,);
-    - ``trained`` names the parts that a training run moves.
+    - ``trained`` names the parts that a training run moves;
+    - ``normaliser``: what makes scores into attention; softmax, as above, unless told otherwise.
     """
 
     embeddings: Float[Array, "words d"]
@@ -36,6 +46,7 @@ class WordAttention(eqx.Module):
     query: Float[Array, "k"]
     head: AbstractHead
     trained: tuple[Part, ...] = eqx.field(static=True, default=("embeddings", "keys"))
+    normaliser: AbstractNormaliser = eqx.field(static=True, default=Softmax(), converter=word_normaliser)
 
     def scores(self) -> Float[Array, "words"]:
         """``s_w = q·κ_w`` of every word."""
@@ -56,6 +67,8 @@ class WordAttentionConfig:
     - ``query_norm``: ``None`` draws the query with ``query_std`` per coordinate (|q|² then differs much between
       seeds); a number keeps the drawn direction and fixes |q|.
     - ``trained``: the parts that move; ``None`` for embeddings and keys, and the head unless it is the fixed one.
+    - ``normaliser``: ``"softmax"``, ``"softmax:T"``, ``"sparsemax"``, ``"entmax15"``, ``"topK"``, ``"uniform"``, or a
+      normaliser. Only softmax has the fast pooling: all others are computed on padded sentences (``Bags``).
 
     >>> config = WordAttentionConfig(words=50, classes=2, head="linear", query_norm=1.0)
     >>> model = config.init(jax.random.key(0))
@@ -75,8 +88,10 @@ class WordAttentionConfig:
     head_scale: float = 1.0
     hidden: int = 10
     trained: tuple[str, ...] | None = None
+    normaliser: str | AbstractNormaliser = "softmax"
 
     def __post_init__(self):
+        word_normaliser(self.normaliser)
         for name in ("words", "classes", "embedding_dim", "key_dim", "hidden"):
             if getattr(self, name) < 1:
                 raise AttnlabError(f"{name}={getattr(self, name)}: expected at least 1")
@@ -127,6 +142,7 @@ class WordAttentionConfig:
                 scale=self.head_scale,
             ),
             trained=self.trained_parts,
+            normaliser=word_normaliser(self.normaliser),
         )
         return cast(model, dtype)
 
@@ -154,10 +170,13 @@ def literal_logits(
     model: WordAttention,
     corpus: Corpus,
     *,
-    normaliser: AbstractNormaliser = Softmax(),  # noqa: B008  (frozen)
+    normaliser: AbstractNormaliser | None = None,
 ) -> Float[Array, "sentences classes"]:
-    """Logits straight from the equation, one sentence and one word after the other: slow, the oracle of the rest."""
-    logits = []
+    """Logits straight from the equation, one sentence and one word after the other: slow, the oracle of the rest.
+
+    ``normaliser``: another than the model's own.
+    """
+    normaliser, logits = model.normaliser if normaliser is None else normaliser, []
     for n in range(len(corpus)):
         span = slice(corpus.offsets[n], corpus.offsets[n + 1])
         tokens = np.repeat(corpus.words[span], corpus.counts[span])
@@ -172,7 +191,12 @@ def literal_logits(
 
 
 def pooled_logits(model: WordAttention, incidence: Incidence) -> Float[Array, "sentences classes"]:
-    """The same by projecting once and pooling with a sparse product (up to a shift common to a sentence's logits)."""
+    """The same by projecting once and pooling with a sparse product (up to a shift common to a sentence's logits).
+
+    For softmax alone; ``bag_logits`` is for every normaliser.
+    """
+    if model.normaliser != Softmax():
+        raise AttnlabError(f"pooled_logits is for softmax, this model has {model.normaliser.name}: use bag_logits")
     return jax.vmap(model.head.finish)(pool(model.scores(), model.table(), incidence))
 
 
@@ -181,8 +205,21 @@ def attention_weights(model: WordAttention, corpus: Corpus) -> Float[np.ndarray,
 
     Entry ``i`` is the word ``corpus.words[i]`` of the sentence ``corpus.rows[i]``.
     """
+    if model.normaliser != Softmax():
+        return _entry_weights(model, corpus)
     tokens = Tokens.of(Incidence.of(corpus, model.query.dtype))
     return np.asarray(tokens.weigh(model.scores()))[: len(corpus.words)]
+
+
+def _entry_weights(model: WordAttention, corpus: Corpus) -> Float[np.ndarray, "entries"]:
+    """Sentence by sentence; a word that occurs c times has c places."""
+    scores, weights = np.asarray(model.scores()), np.zeros(len(corpus.words), np.asarray(model.query).dtype)
+    for n in range(len(corpus)):
+        span = slice(corpus.offsets[n], corpus.offsets[n + 1])
+        places = np.repeat(np.arange(span.stop - span.start), corpus.counts[span])
+        each = np.asarray(model.normaliser(jnp.asarray(scores[corpus.words[span]][places])))
+        np.add.at(weights[span], places, each)
+    return weights
 
 
 def attention_of(model: WordAttention, corpus: Corpus, sentence: int) -> list[tuple[str, float]]:

@@ -1,5 +1,6 @@
 """How it learns: descent and flow, probes that say what is recorded, the trajectory that results."""
 
+from attnlab.training._bag_objective import BagObjective
 from attnlab.training._drive import run_keys
 from attnlab.training._fit import Recipe, choose, fit_grid
 from attnlab.training._loop import EarlyStopping
@@ -28,6 +29,7 @@ from attnlab.training._trajectory import Trajectory
 __all__ = [
     "AbstractFrame",
     "AbstractObjective",
+    "BagObjective",
     "AbstractProbe",
     "Accuracy",
     "Adam",

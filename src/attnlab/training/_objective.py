@@ -18,8 +18,10 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from attnlab.models import (
     AbstractHead,
+    AbstractNormaliser,
     Incidence,
     Part,
+    Softmax,
     Tokens,
     WordAttention,
     guarded,
@@ -244,6 +246,7 @@ class Frame(AbstractFrame):
     keyed: AbstractScores
     valued: AbstractValues
     trained_parts: tuple[Part, ...] = eqx.field(static=True)
+    normaliser: AbstractNormaliser = eqx.field(static=True, default=Softmax())
 
     @classmethod
     def of(cls, model: WordAttention, *, reduced: bool) -> Frame:
@@ -260,7 +263,7 @@ class Frame(AbstractFrame):
             values = SpanValues(model.embeddings, model.head, projection, model.embeddings @ projection, metric)
         else:
             values = FreeValues(model.embeddings, model.head, tuple(p for p in ("embeddings", "head") if p in parts))
-        return cls(scores, values, parts)
+        return cls(scores, values, parts, model.normaliser)
 
     def initial(self) -> Trained:
         """Coordinates at the start."""
@@ -282,7 +285,8 @@ class Frame(AbstractFrame):
         """The whole model."""
         keys, query = self.keyed.restore(trained["scores"])
         values = trained["values"]
-        return WordAttention(self.valued.embeddings(values), keys, query, self.valued.head(values), self.trained_parts)
+        head = self.valued.head(values)
+        return WordAttention(self.valued.embeddings(values), keys, query, head, self.trained_parts, self.normaliser)
 
     def gradient_norm(self, gradient: Trained) -> Float[Array, ""]:
         """Norm of the gradient in the model's own trained parameters."""
@@ -313,6 +317,11 @@ class WordObjective(AbstractObjective[Frame]):
         """Number of sentences."""
         return self.incidence.sentences
 
+    @property
+    def labels(self) -> Int[Array, "sentences"]:
+        """The class of each sentence."""
+        return self.incidence.labels
+
     def guarding(self, on: bool) -> WordObjective:
         """The same data with or without the guard."""
         return WordObjective(self.incidence, self.capacity, on)
@@ -335,7 +344,7 @@ class WordObjective(AbstractObjective[Frame]):
             lambda: pool_tokens(scores, table, Tokens.of(self.incidence)),
         )
         logits = jax.vmap(head.finish)(pooled)
-        return _cross_entropy(logits, self.incidence.labels), logits
+        return cross_entropy(logits, self.incidence.labels), logits
 
     def evaluate(
         self, frame: Frame, trained: Trained, batch: Int[Array, "batch"] | None, *, context: bool
@@ -359,16 +368,17 @@ class WordObjective(AbstractObjective[Frame]):
         return Evaluation(loss, gradient, term, jnp.zeros((), bool) if self.guard else too_wide(scores))
 
 
-def _cross_entropy(logits: Float[Array, "sentences classes"], labels: Int[Array, "sentences"]) -> Float[Array, ""]:
+def cross_entropy(logits: Float[Array, "sentences classes"], labels: Int[Array, "sentences"]) -> Float[Array, ""]:
+    """The mean over sentences."""
     return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
 
 
-def _head_gradient(pooled, head, labels):
+def head_gradient(pooled, head, labels):
     """Loss, and its derivatives by the pooled rows and by the head behind its first layer."""
     arrays, static = eqx.partition(head, eqx.is_inexact_array)
 
     def cost(pooled, arrays):
-        return _cross_entropy(jax.vmap(eqx.combine(arrays, static).finish)(pooled), labels)
+        return cross_entropy(jax.vmap(eqx.combine(arrays, static).finish)(pooled), labels)
 
     loss, (dpooled, dhead) = jax.value_and_grad(cost, argnums=(0, 1))(pooled, arrays)
     return loss, dpooled, dhead
@@ -381,7 +391,7 @@ def _along_context(pooled, dpooled):
 
 def _from_tokens(scores, table, head, tokens: Tokens, context: bool):
     pooled, pull = jax.vjp(lambda s, t: pool_tokens(s, t, tokens), scores, table)
-    loss, dpooled, dhead = _head_gradient(pooled, head, tokens.labels)
+    loss, dpooled, dhead = head_gradient(pooled, head, tokens.labels)
     ds, dtable = pull(dpooled)
     term = None
     if context:
@@ -393,7 +403,7 @@ def _from_tokens(scores, table, head, tokens: Tokens, context: bool):
 def _from_incidence(scores, table, head, incidence: Incidence, context: bool):
     e = jnp.exp(scores - jnp.max(scores))
     pooled, mass = incidence.pool(e, table)
-    loss, dpooled, dhead = _head_gradient(pooled, head, incidence.labels)
+    loss, dpooled, dhead = head_gradient(pooled, head, incidence.labels)
     ds, dtable = incidence.pool_gradient(e, table, pooled, mass, dpooled)
     term = None
     if context:

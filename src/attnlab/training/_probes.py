@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, Int
 
 from attnlab._errors import AttnlabError
 from attnlab.models import Tokens
+from attnlab.training._bag_objective import BagObjective
 from attnlab.training._objective import Frame, WordObjective
 from attnlab.training._problem import AbstractFrame, AbstractObjective, Evaluation, Trained
 
@@ -22,6 +23,10 @@ Dims = dict[str, tuple[str, ...]]
 
 class _NoWords(AttnlabError):
     """A probe looked at words where the model has none."""
+
+
+class _NoSoftmax(AttnlabError):
+    """A probe of what holds for softmax looked at another attention."""
 
 
 class Moment(NamedTuple):
@@ -49,8 +54,12 @@ class Moment(NamedTuple):
 
     @property
     def objective(self) -> WordObjective:
-        """The training corpus."""
-        return _of_words(self.data)
+        """The training corpus, of softmax attention."""
+        if isinstance(self.data, BagObjective):
+            raise _NoSoftmax(f"the model's attention is {self.data.normaliser.name}")
+        if not isinstance(self.data, WordObjective):
+            raise _NoWords("this model has no words")
+        return self.data
 
     def scores(self) -> Float[Array, "chosen"]:
         """Scores of the chosen words."""
@@ -73,8 +82,8 @@ class Moment(NamedTuple):
         return self.parts[name]
 
 
-def _of_words(data: AbstractObjective[Any]) -> WordObjective:
-    if not isinstance(data, WordObjective):
+def _of_words(data: AbstractObjective[Any]) -> WordObjective | BagObjective:
+    if not isinstance(data, WordObjective | BagObjective):
         raise _NoWords("this model has no words")
     return data
 
@@ -186,8 +195,10 @@ class Attention(InstantProbe):
 
     def look(self, moment: Moment) -> dict[str, Array]:
         """``mean_{n∋w} a_nw``, repeats of a word in one sentence counted together; nan for an absent word."""
-        incidence = moment.objective.incidence
         s = moment.frame.scores(moment.trained)
+        if isinstance(moment.data, BagObjective):
+            return {"attention": _attention_in_bags(moment.data, s, moment.words)}
+        incidence = moment.objective.incidence
 
         def fast() -> Array:
             e = jnp.exp(s - jnp.max(s))[:, None]
@@ -201,6 +212,16 @@ class Attention(InstantProbe):
         offsets = incidence.by_word.offsets
         present = (offsets[moment.words + 1] - offsets[moment.words]).astype(s.dtype)
         return {"attention": total[moment.words] / present}
+
+
+def _attention_in_bags(data: BagObjective, scores: Array, words: Array) -> Float[Array, "chosen"]:
+    weights, bags = data.weights(scores), data.bags
+
+    def of_word(word: Array) -> Array:
+        here = (bags.words == word) & bags.there
+        return jnp.sum(jnp.where(here, weights, 0)) / jnp.sum(jnp.any(here, axis=1)).astype(scores.dtype)
+
+    return jax.lax.map(of_word, words)
 
 
 @dataclass(frozen=True)
@@ -236,7 +257,7 @@ class Accuracy(InstantProbe):
         """Share of sentences whose largest logit is their label's."""
         data = _of_words(moment.split(self.split))
         loss, logits = data.loss_and_logits(moment.frame, moment.trained)
-        right = jnp.argmax(logits, axis=1).astype(jnp.int32) == data.incidence.labels
+        right = jnp.argmax(logits, axis=1).astype(jnp.int32) == data.labels
         return {_named("accuracy", self.split): jnp.mean(right, dtype=loss.dtype)}
 
 
@@ -290,6 +311,8 @@ def _asked(probe: AbstractProbe) -> Iterator[None]:
         yield
     except _NoWords:
         raise no_words(probe) from None
+    except _NoSoftmax as error:
+        raise no_softmax(probe, str(error)) from None
 
 
 def no_words(probe: AbstractProbe) -> AttnlabError:
@@ -297,6 +320,13 @@ def no_words(probe: AbstractProbe) -> AttnlabError:
     return AttnlabError(
         f"the probe {type(probe).__name__} looks at the words of a WordAttention, which this model is not; record "
         "Loss, GradientNorm or Measure(name, function_of_the_model) instead, or use attnlab.train"
+    )
+
+
+def no_softmax(probe: AbstractProbe, why: str) -> AttnlabError:
+    """The refusal of a probe that is about softmax."""
+    return AttnlabError(
+        f"the probe {type(probe).__name__} measures what is defined for softmax attention, and {why}; leave it out"
     )
 
 

@@ -12,13 +12,22 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Key
 
 from attnlab._errors import AttnlabError
-from attnlab.models import WordAttention, WordAttentionConfig, cast, kernel
+from attnlab.models import (
+    AbstractNormaliser,
+    Softmax,
+    WordAttention,
+    WordAttentionConfig,
+    cast,
+    kernel,
+    word_normaliser,
+)
 from attnlab.tasks import Corpus
+from attnlab.training._bag_objective import BagObjective
 from attnlab.training._drive import AbstractJob, Settings, drive, run_keys
 from attnlab.training._loop import EarlyStopping, Fixed, Shared
 from attnlab.training._objective import Frame, WordObjective
 from attnlab.training._optimizers import GradientDescent, GradientFlow
-from attnlab.training._probes import AbstractProbe, Loss, Norms, Scores
+from attnlab.training._probes import AbstractProbe, Loss, Norms, Scores, no_softmax
 from attnlab.training._schedule import Every, Schedule
 from attnlab.training._trajectory import Trajectory
 
@@ -48,7 +57,8 @@ def train(
     """Train one model per seed and record what the probes ask for.
 
     - ``init``: a configuration, or a function from a JAX key to a model. Run ``k`` gets the key
-      ``fold_in(key(root_seed), k)``, so that it is the same run alone and in any company.
+      ``fold_in(key(root_seed), k)``, so that it is the same run alone and in any company. Its ``normaliser`` may be
+      any; other than softmax it is computed on padded sentences, without the fast pooling.
     - ``seeds``: how many runs, or their numbers. ``steps``: length of each.
     - ``optimizer``: ``GradientDescent``, ``Adam``, any Optax optimiser, or ``GradientFlow``.
     - ``record``, ``when``, ``words``: what is recorded, at which steps, of which words (all by default).
@@ -77,10 +87,15 @@ def train(
         splits=list(parts),
     )  # fmt: skip
     _check_corpora(coordinates, parts, corpus)
-    chosen, kind = corpus.word_ids(words), settings.dtype
+    chosen, kind, normaliser = corpus.word_ids(words), settings.dtype, _normaliser(init, record)
+
+    def objective(part: Corpus, batch: int | None = None) -> WordObjective | BagObjective:
+        softmax = normaliser == Softmax()
+        return WordObjective.of(part, kind, batch) if softmax else BagObjective.of(part, normaliser)
+
     shared = Shared(
-        WordObjective.of(corpus, kind, batch_size),
-        {name: WordObjective.of(part, kind) for name, part in parts.items()},
+        objective(corpus, batch_size),
+        {name: objective(part) for name, part in parts.items()},
         jnp.asarray(chosen, jnp.int32),
     )
     linear = isinstance(settings.rule, GradientFlow) or settings.rule.linear
@@ -89,6 +104,7 @@ def train(
         "kernel": kernel(),
         "coordinates": "reduced" if job.reduced else "explicit",
         "corpus": corpus.content_hash,
+        "normaliser": normaliser.name,
     }
     return drive(settings, job, shared, words=[corpus.vocabulary[w] for w in chosen], attrs=attrs)
 
@@ -128,6 +144,20 @@ class _WordJob(AbstractJob[WordAttention]):
                 f"the head gives logits of shape {logits.shape} but the corpus has {self.classes} classes"
             )
         return cast(model, self.dtype)
+
+
+def _normaliser(init: Init, record: Sequence[AbstractProbe]) -> AbstractNormaliser:
+    """What makes scores into attention; probes of what only softmax has are refused where it is not softmax."""
+    if isinstance(init, WordAttentionConfig):
+        normaliser = word_normaliser(init.normaliser)
+    else:
+        model = init(jax.random.key(0))
+        normaliser = model.normaliser if isinstance(model, WordAttention) else Softmax()
+    if normaliser != Softmax():
+        for probe in record:
+            if probe.needs_context:
+                raise no_softmax(probe, f"the model's attention is {normaliser.name}")
+    return normaliser
 
 
 def _check_corpora(coordinates: str, splits: Mapping[str, Corpus], corpus: Corpus) -> None:
