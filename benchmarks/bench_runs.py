@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
+from attnlab._places import listed
 from attnlab.runs import Plan, Results, RunContext, Store, run_plan
 from attnlab.runs._stack import Stack
 from attnlab.runs._store import save_runs
@@ -103,6 +104,38 @@ def many(runs: int = 10_000) -> list[dict[str, object]]:
     ]
 
 
+def in_flight(runs: int = 10_000) -> list[dict[str, object]]:
+    """Files at any moment of a sweep of slow runs, each a block of its own, and what merging them meanwhile costs."""
+    values = np.random.default_rng(0).normal(size=(runs, 100))
+    writing = merging = 0.0
+    most = 0
+    with tempfile.TemporaryDirectory() as place:
+        folder, plan = Path(place) / "sweep", _plan(runs)
+        with Store.open(folder, plan) as store:
+            for run, row in zip(plan.runs, values, strict=True):
+                started = time.process_time()
+                block = save_runs(folder, [Stack.of_run(run.hash, xr.Dataset({"quantity": ("step", row)}))])
+                written = time.process_time()
+                store.note([block], [])
+                most = max(most, sum(len(listed(folder / part)) for part in ("", "blocks", "failures")))
+                begun = time.process_time()
+                store.keep_few_files()
+                merging += time.process_time() - begun
+                writing += written - started
+            store.consolidate()
+        started = time.perf_counter()
+        results = Results.read(folder)
+        data = results.select(["quantity"])
+        loaded = time.perf_counter() - started
+        assert np.array_equal(data.quantity.values, values)
+    return [
+        _record(f"files at any moment of {runs} blocks of one run", "1 file", most, 1000.0),
+        _record(f"merging {runs} blocks of one run in flight", "writing them (CPU)", merging / writing, 1.0,
+                merging_ms_a_run=round(1e3 * merging / runs, 2)),
+        _record(f"list and load the one variable of {runs} runs merged in flight", "1 s", loaded, 5.0),
+    ]  # fmt: skip
+
+
 def speed_up(runs: int = 128, spins: int = 6_000_000) -> list[dict[str, object]]:
     """Two processes against one, on work that computes; judged only on an idle machine."""
     idle = os.getloadavg()[0] <= 0.5
@@ -117,7 +150,7 @@ def speed_up(runs: int = 128, spins: int = 6_000_000) -> list[dict[str, object]]
 
 def measure() -> list[dict[str, object]]:
     """All of them, as ``run.py`` takes them."""
-    return [record for bench in (speed_up, overhead, many) for record in bench()]
+    return [record for bench in (speed_up, overhead, many, in_flight) for record in bench()]
 
 
 def main() -> None:

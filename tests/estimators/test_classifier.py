@@ -63,12 +63,22 @@ def test_attention_is_that_of_the_model(fitted, indexed):
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"head": "two_layer"}, {"head": "fixed"}, {"pooling": "mean"}, {"classes": ("film", "music")}]
+    "settings",
+    [
+        {},
+        {"head": "two_layer"},
+        {"head": "fixed"},
+        {"pooling": "mean"},
+        {"classes": ("film", "music")},
+        {"normaliser": "sparsemax"},
+        {"normaliser": "softmax:0.5", "class_weight": "balanced"},
+        {"normaliser": "top2", "batch_size": 16},
+    ],
 )
-def test_probabilities_are_those_of_the_literal_model(settings):
+def test_probabilities_are_those_of_the_literal_model(settings: Any):
     classes = settings.pop("classes", ("film", "music", "sport"))
     train, labels = topic_texts(80, classes=classes)
-    classifier = AttentionClassifier(**QUICK | {"dtype": "float64", "steps": 40}, **settings).fit(train, labels)
+    classifier = AttentionClassifier(**QUICK | {"dtype": "float64", "steps": 40} | settings).fit(train, labels)
     texts, labels = topic_texts(12, classes=classes, seed=1)
     numbers = [str(number) for number in np.searchsorted(classifier.classes_, labels)]
     names = [str(i) for i in range(len(classes))]
@@ -85,6 +95,27 @@ def test_probabilities_are_those_of_the_literal_model(settings):
         assert (decision.argmax(axis=1) == expected.argmax(axis=1)).all()
     if settings.get("pooling") == "mean":
         assert {round(weight, 12) for words in classifier.attention(texts) for _, weight in words} == {round(1 / 9, 12)}
+
+
+def test_sparse_attention_is_sparse_and_texts_of_any_length_agree():
+    train, labels = topic_texts(80)
+    given: dict[str, Any] = QUICK | {"steps": 300, "normaliser": "sparsemax"}
+    classifier = AttentionClassifier(**given).fit(train, labels)
+    texts = [train[0], " ".join(train[:7]), "unknownword", train[1]]
+    found = classifier.attention(texts)
+    assert found == [classifier.attention([text])[0] for text in texts]
+    assert found[2] == []
+    assert min(weight for _, weight in found[1]) == 0.0
+    assert [sum(weight for _, weight in words) for words in found[:2]] == pytest.approx([1, 1])
+
+
+@pytest.mark.parametrize("normaliser", ["sparsemax", "softmax:0.5"])
+def test_equal_weights_are_no_weights_under_any_normaliser(normaliser):
+    train, labels = topic_texts(60)
+    given: dict[str, Any] = QUICK | {"dtype": "float64", "steps": 40, "normaliser": normaliser}
+    plain = AttentionClassifier(**given).fit(train, labels)
+    even = AttentionClassifier(**given, class_weight=dict.fromkeys(set(labels), 2.0)).fit(train, labels)
+    assert np.allclose(plain.predict_proba(train), even.predict_proba(train), rtol=1e-8)
 
 
 def test_texts_without_a_known_word_get_the_prior(fitted):

@@ -49,6 +49,20 @@ def test_a_model_comes_back_bit_for_bit(fitted, folder):
     assert isinstance(AttentionClassifier.load(folder), AttentionClassifier)
 
 
+def test_a_normaliser_comes_back_and_models_from_before_it_had_a_name_are_softmax(tmp_path):
+    texts, labels = ["a good film", "a bad film"] * 6, ["pos", "neg"] * 6
+    sparse = AttentionClassifier(steps=30, normaliser="sparsemax").fit(texts, labels)
+    again = load_classifier(sparse.save(tmp_path / "sparse"))
+    assert again.model_.normaliser.name == "sparsemax"
+    assert (again.predict_proba(texts) == sparse.predict_proba(texts)).all()
+    plain = AttentionClassifier(steps=30).fit(texts, labels)
+    record = plain.save(tmp_path / "old") / "model.json"
+    stored = json.loads(record.read_text("utf-8"))
+    del stored["settings"]["normaliser"]
+    record.write_text(json.dumps(stored), "utf-8")
+    assert (load_classifier(tmp_path / "old").predict_proba(texts) == plain.predict_proba(texts)).all()
+
+
 def test_a_model_is_not_overwritten_silently(fitted, folder):
     with pytest.raises(AttnlabError, match="holds a model already"):
         fitted.save(folder)

@@ -6,7 +6,7 @@ import functools
 import os
 import signal
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +58,15 @@ def fragile(settings: Numbers, context: RunContext) -> xr.Dataset:
     if settings.seed % 4 == 3:
         raise SystemExit("leaving")
     return numbers(settings, context)
+
+
+def single(settings: Numbers, context: RunContext) -> xr.Dataset:
+    """One number: the least that a run can store."""
+    return xr.Dataset({"value": 0.5 * settings.seed})
+
+
+def failing(settings: Numbers, context: RunContext) -> xr.Dataset:
+    raise RuntimeError("the model diverged")
 
 
 def opaque(settings: Numbers, context: RunContext) -> xr.Dataset:
@@ -136,3 +145,21 @@ def numbers_v2(settings: Numbers, context: RunContext) -> xr.Dataset:
 
 
 numbers_v2.version = 2  # type: ignore[attr-defined]
+
+
+def hanging(settings: Numbers, context: RunContext) -> xr.Dataset:
+    """Seed 2 never ends."""
+    _note(settings)
+    if settings.seed == 2:
+        time.sleep(1000)
+    return numbers(replace(settings, diary=""), context)
+
+
+def deadly_to_parents(settings: Numbers, context: RunContext) -> xr.Dataset:
+    """Seed 2 kills the process that started its own, but only the first time."""
+    first_time = not list(Path(settings.diary).glob("2-*"))
+    _note(settings)
+    if settings.seed == 2 and first_time:
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(1000)
+    return numbers(settings, context)

@@ -1,19 +1,23 @@
 """The store: what is written comes back, what is damaged is noticed."""
 
+import ctypes
 import errno
 import json
 import os
 import warnings
 import zipfile
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 import xarray as xr
 
 from attnlab._errors import AttnlabError
-from attnlab.runs import Plan, Results, Store, StoreWarning, run_plan
+from attnlab._places import listed
+from attnlab.runs import AbstractExecutor, Failure, Plan, Results, Store, StoreWarning, Worker, run_plan
+from attnlab.runs._record import Block, read_block_label
 from attnlab.runs._stack import Stack
-from attnlab.runs._store import save_runs
+from attnlab.runs._store import _batches, _is_small, save_failures, save_runs
 from attnlab.runs._work import load_work
 
 
@@ -300,3 +304,159 @@ def test_a_folder_that_cannot_be_made(plan, tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(AttnlabError, match="cannot write to"):
         run_plan(plan, tmp_path / "file" / "sweep", processes=0)
+
+
+class OneByOne(AbstractExecutor):
+    """Workers whose chunks are single runs, as slow runs have them; counts the folder's files after each."""
+
+    def __init__(self, folder):
+        self._folder = folder
+        self.most = 0
+
+    @property
+    def width(self):
+        return 1
+
+    def outcomes(self, job, chunks, interrupt):
+        worker = Worker(job, load_work(job.work))
+        for run in (run for chunk in chunks for run in chunk):
+            yield worker.compute([run], lambda: False)
+            self.most = max(self.most, count_files(self._folder))
+
+
+def count_files(folder):
+    return sum(path.is_file() for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("work", ["single", "failing"])
+def test_a_long_sweep_never_needs_many_files(works, tmp_path, same_bits, work):
+    """Of 200 blocks or failures at most 64 wait to be merged: two files a block, and lock, plan, the merged block."""
+    plan = Plan(f"{works}:{work}", name="p", grid={"seed": list(range(200))})
+    executor = OneByOne(tmp_path / "few")
+    results = run_plan(plan, tmp_path / "few", executor=executor, progress=False)
+    assert results.finished + results.failed == 200
+    assert 64 < executor.most <= 2 * 64 + 6
+    assert count_files(tmp_path / "few") <= 4
+    whole = run_plan(plan, tmp_path / "whole", processes=0)
+    if work == "single":
+        same_bits(results.dataset(), whole.dataset())
+    else:
+        assert results.failures == whole.failures
+        assert results.failures[0].count == 200
+
+
+def test_ten_thousand_blocks_and_failures_are_bounded(plan, tmp_path, monkeypatch):
+    """The books alone, without data: ten thousand one-run blocks and as many failures, each in a file of its own."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+    monkeypatch.setattr("attnlab.runs._store._block.pack", lambda stacks: repr([s.hashes for s in stacks]).encode())
+    monkeypatch.setattr("attnlab.runs._store._block.unpack", lambda path, chosen=None: [empty(*read_runs(path))])
+    most = 0
+    with Store.open(tmp_path, plan) as store:
+        for first in range(10_000):
+            failed = [Failure(f"f{first}", {}, "cause", "traceback")]
+            save_failures(tmp_path, failed)
+            store.note([save_runs(tmp_path, [empty(f"r{first}")])], failed)
+            if first % 16 == 15 or first > 9_900:
+                most = max(most, sum(len(listed(tmp_path / part)) for part in ("", "blocks", "failures")))
+            store.keep_few_files()
+        assert len(store.finished) == len(store.failures) == 10_000
+        assert 200 < most <= 300
+        seen = Store.read(tmp_path)
+        assert (seen.finished, seen.failures) == (store.finished, store.failures)
+
+
+def test_a_file_among_the_failures_that_is_not_ours_stays(plan, tmp_path):
+    with Store.open(tmp_path, plan) as store:
+        (tmp_path / "failures" / "mine.json").write_text("{}")
+        for name in ("a", "b"):
+            save_failures(tmp_path, [Failure(name, {}, "cause", "traceback")])
+        store.consolidate()
+    assert (tmp_path / "failures" / "mine.json").read_text() == "{}"
+    assert len(listed(tmp_path / "failures")) == 2
+
+
+def empty(*hashes):
+    return Stack(hashes, {}, tuple({} for _ in hashes))
+
+
+def read_runs(path):
+    return json.loads(path.with_suffix(".json").read_text())["runs"]
+
+
+@pytest.mark.parametrize(("size", "runs"), [(1_000_000, 32), (10_000_000, 24), (300_000_000, 1)])
+def test_large_runs_share_blocks_as_far_as_memory_allows(size, runs):
+    blocks = [Block(f"{k:03d}", "", size, (f"r{k}",)) for k in range(96)]
+    merged = list(_batches([block for block in blocks if _is_small(block)]))
+    assert {len(batch) for batch in merged} == ({runs} if runs > 1 else set())
+
+
+def test_a_reader_that_looks_while_blocks_are_merged_sees_them_all(plan, small_blocks, monkeypatch, same_bits):
+    folder, before = small_blocks
+    monkeypatch.undo()
+    read, calls = read_block_label, []
+
+    def merging(path):
+        calls.append(path)
+        if len(calls) == 1:  # after the listing, before the first label is read
+            with Store.open(folder, plan) as store:
+                store.consolidate()
+        return read(path)
+
+    monkeypatch.setattr("attnlab.runs._store.read_block_label", merging)
+    results = Results.read(folder)
+    assert len(calls) > 1
+    assert results.finished == 6
+    same_bits(results.dataset(), before)
+
+
+def test_a_block_that_goes_away_while_it_is_read_is_found_where_it_went(plan, small_blocks, monkeypatch, same_bits):
+    folder, before = small_blocks
+    monkeypatch.undo()
+    results = Results.read(folder)
+    sound, calls = Store._is_sound, []
+
+    def merging(self, block):
+        calls.append(block)
+        if len(calls) == 1:
+            run_plan(plan, folder, processes=0)
+        return sound(self, block)
+
+    monkeypatch.setattr(Store, "_is_sound", merging)
+    same_bits(results.dataset(), before)
+
+
+@contextmanager
+def mere_user():
+    """Let permissions count for root too, as they do for everybody else."""
+    if os.geteuid() != 0:
+        yield
+        return
+    library = ctypes.CDLL(None, use_errno=True)
+    header, powers = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    assert library.capget(header, powers) == 0
+    before = powers[0]
+    powers[0] = before & ~0b110  # effective: neither CAP_DAC_OVERRIDE nor CAP_DAC_READ_SEARCH
+    assert library.capset(header, powers) == 0
+    try:
+        yield
+    finally:
+        powers[0] = before
+        assert library.capset(header, powers) == 0
+
+
+def test_a_folder_that_becomes_read_only_keeps_what_is_finished(works, tmp_path, same_bits):
+    plan = Plan(f"{works}:numbers", name="p", grid={"seed": list(range(12))})
+    folder = tmp_path / "a"
+
+    def close(event):
+        if event.finished >= 3:
+            (folder / "blocks").chmod(0o555)
+
+    with mere_user():
+        with pytest.raises(AttnlabError, match=r"cannot write to .*Permission denied.*are kept.*make it writable"):
+            run_plan(plan, folder, processes=0, on_event=close)
+        kept = Results.read(folder).finished
+        assert 3 <= kept < 12
+        (folder / "blocks").chmod(0o755)
+        resumed = run_plan(plan, folder, processes=0)
+    same_bits(resumed.dataset(), run_plan(plan, tmp_path / "b", processes=0).dataset())

@@ -22,7 +22,8 @@ from attnlab.studies._compare_variants import (
     answer_words,
     weigh_words,
 )
-from attnlab.studies._compare_words import WordAnswer, WordSettings, WordWeights, _samples, fit_words, shortened
+from attnlab.studies._compare_words import WordAnswer, WordSettings, WordWeights, _samples, fit_words
+from attnlab.studies._text_sample import shortened
 from attnlab.tasks import Corpus
 
 CONTEXT = RunContext(0, 0, "0" * 16)

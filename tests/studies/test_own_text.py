@@ -6,6 +6,7 @@ import csv
 import random
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,8 +18,19 @@ from sklearn.linear_model import LogisticRegression
 from attnlab import load_classifier
 from attnlab._errors import AttnlabError
 from attnlab.models import literal_logits
+from attnlab.report import study_page
 from attnlab.runs import RunContext
-from attnlab.studies import TextSource, TextStudy, prepare_texts, study_texts
+from attnlab.studies import (
+    TextSource,
+    TextStudy,
+    _own_text,
+    _text,
+    _text_prepare,
+    _text_sample,
+    _text_stopped,
+    prepare_texts,
+    study_texts,
+)
 from attnlab.studies._compare_words import WordSettings, fit_words
 from attnlab.studies._own_text import default_sizes
 from attnlab.studies._text import text_parts
@@ -27,6 +39,7 @@ from attnlab.studies._text_prepare import open_prepared
 from attnlab.studies._text_stopped import compact_model, where_stopped
 from attnlab.studies._text_students import tf_idf_curve
 from attnlab.studies._text_try import try_arms
+from attnlab.tasks import Corpus
 
 TELLING = {"pos": ["good", "great", "lovely"], "neg": ["bad", "dull", "awful"]}
 EVIL = "<img src=x onerror=alert(1)>"
@@ -96,6 +109,72 @@ def test_stored_corpora_open_as_they_were(tmp_path):
     assert text_parts(str(place)).train == train
 
 
+def test_a_stream_prepares_what_reading_at_once_does(tmp_path):
+    table = rows(150)
+    twice = [*table[:90], table[3], (table[4][0], "pos"), ("", "neg")]
+    files = [write(tmp_path / name, part) for name, part in (("a", twice), ("b", table[80:110]), ("c", table[110:]))]
+    source = TextSource((files[0],), (files[1],), (files[2],), format="csv", max_words=40)
+    once, streamed = prepare_texts(source), prepare_texts(source, folder=tmp_path / "corpus", stream_bytes=0)
+    assert (streamed.train, streamed.valid, streamed.test) == (once.train, once.valid, once.test)
+    assert (streamed.hash, streamed.reading) == (once.hash, once.reading)
+    assert streamed.vocabulary.counts.tolist() == once.vocabulary.counts.tolist()
+    assert {name: tuple(texts) for name, texts in streamed.texts.items()} == once.texts
+    train, _, _, texts, _ = open_prepared(streamed.save(tmp_path / "corpus"))
+    assert (train, tuple(texts)) == (once.train, once.texts["train"])
+    assert prepare_texts(source, folder=tmp_path / "corpus").place is None  # small files are read at once
+
+
+def test_a_split_made_in_a_stream_is_opened_again_and_made_anew_for_changed_files(tmp_path):
+    file = write(tmp_path / "a.csv", rows(200))
+    told: list[int] = []
+    first = prepare_texts(TextSource((file,)), folder=tmp_path / "corpus", stream_bytes=0, on_rows=told.append)
+    assert [len(part) for part in (first.train, first.valid, first.test)] == [160, 20, 20]
+    assert "hash of each text" in first.reading["split"]
+    again = prepare_texts(TextSource((file,)), folder=tmp_path / "corpus", stream_bytes=0, on_rows=told.append)
+    assert (again.hash, again.reading, told) == (first.hash, first.reading, [200])
+    write(tmp_path / "a.csv", rows(220, seed=1))
+    changed = prepare_texts(TextSource((file,)), folder=tmp_path / "corpus", stream_bytes=0, on_rows=told.append)
+    assert told == [200, 220]
+    assert changed.hash != first.hash
+
+
+def test_figures_of_many_texts_say_what_they_look_at(tmp_path, monkeypatch):
+    """A study through the stream, with limits so low that everything is sampled."""
+    monkeypatch.setattr(_text_prepare, "STREAM_BYTES", 0)
+    monkeypatch.setattr(_own_text, "_FULL_BATCH", 0)
+    for module, names in ((_text_sample, ("TRAINING", "MEASURED", "CURVATURE", "LENGTHS")),
+                          (_text, ("TRAINING", "MEASURED")), (_text_stopped, ("CURVATURE",)),
+                          (_own_text, ("LENGTHS",))):  # fmt: skip
+        for name in names:
+            monkeypatch.setattr(module, name, 15)
+    file = write(tmp_path / "reviews.csv", rows(200))
+    study = TextStudy(
+        TextSource((file,)), seeds=1, sizes=(24, 96), fit_steps=20, training_seeds=2, training_steps=48, dim=8,
+        variants=(),
+    )  # fmt: skip
+    out = study_texts(study, tmp_path / "out", processes=0, progress=False)
+    told = {(entry["figure"], entry["what"]): (entry["used"], entry["of"]) for entry in out.about["reading"]["sampled"]}
+    assert told["learning curves", "labels"] == (96, 160)
+    assert told["words per text", "training texts"] == (15, 160)
+    assert told["loss and accuracy along training", "test texts"] == (15, 20)
+    assert told["attended words and words that compete", "training texts"] == (15, 160)
+    assert not [key for key in told if "permutations" in key[1]]  # so few words are permuted as often as asked
+    assert out.data["lengths"].sizes["sentence"] == 15
+    shares = np.concatenate([out.data["training"][name].values.ravel() for name in ("accuracy", "accuracy_test")])
+    np.testing.assert_allclose(shares * 15, np.round(shares * 15), atol=1e-4)  # of 15 texts
+    assert int(out.data["deletion"].sentences) + int(out.data["deletion"].left_out) == 15
+    figures = {figure.id: figure for figure in study_page(out.data, out.about).sections[0].figures}
+    assert figures["sampled"].table["used"][:2] == [15, 96]
+
+
+def test_fewer_permutations_of_very_many_words():
+    corpus = Corpus.from_tokens([["a", "b"]] * 3, labels=[0, 1, 1])
+    assert _text_sample.permutations_for(corpus, 200) == 200
+    many = SimpleNamespace(words=range(10_000_000))
+    assert _text_sample.permutations_for(many, 200) == 40  # pyright: ignore[reportArgumentType]
+    assert _text_sample.permutations_for(SimpleNamespace(words=range(10**9)), 200) == 20  # pyright: ignore
+
+
 def test_tf_idf_is_scikit_learns(tmp_path):
     prepared = prepare_texts(TextSource((write(tmp_path / "a.csv", rows(200)),)))
     found = tf_idf_curve(prepared.train, prepared.valid, prepared.test, (160,), strengths=(3.0,))
@@ -152,7 +231,10 @@ def test_what_to_try_is_ranked_by_what_the_variants_runs_say(done):
     assert "takes 8 seeds, these are 2" in tried["advice"]
     (place,) = (folder / "out" / "corpus").iterdir()
     available = len(prepare_texts(study.source).train)
-    arms = try_arms(("sparsemax",), place, out.about["content"], available=available, steps=study.fit_steps)
+    step_size = float(out.data["curves"].step_size.sel(student="attention-pooling").isel(size=-1).median())
+    arms = try_arms(
+        ("sparsemax",), place, out.about["content"], available=available, steps=study.fit_steps, step_size=step_size
+    )
     alone = [
         float(fit_words(WordSettings(seed=k, **arms["sparsemax"]), RunContext(0, 0, "")).accuracy[0])
         for k in range(study.seeds)
@@ -235,6 +317,16 @@ def test_verdicts_in_words(attention, mean, verdict, words):
     assert found.record["verdict"] == verdict
     assert words in found.cards[0]["text"]
     assert "cannot be said" in found.extrapolation[0]  # three sizes are too few
+
+
+def test_curves_that_cross_are_said_to():
+    """Attention is ahead with few labels and behind with all of them."""
+    found = pays(curves([0.7, 0.85, 0.87], [0.6, 0.7, 0.92]), 0.8, {})
+    assert found.record["verdict"] == "saves"
+    assert "But the curves cross: with all labels attention is 5." in found.cards[0]["text"]
+    assert "points less accurate" in found.record["words"]
+    assert found.record["difference"][0] == pytest.approx(-0.05, abs=2e-3)
+    assert "cross" not in pays(curves([0.7, 0.85, 0.92], [0.6, 0.7, 0.92]), 0.8, {}).record["words"]
 
 
 def test_few_seeds_are_inconclusive_and_say_how_many_more():

@@ -9,7 +9,7 @@ import pytest
 
 import attnlab.training
 from attnlab import AttnlabError
-from attnlab.models import LinearHead, WordAttentionConfig, attention_weights, literal_logits
+from attnlab.models import LinearHead, WordAttentionConfig, attention_weights, literal_logits, moving_parts
 from attnlab.runs import RunContext
 from attnlab.studies import _pooling as pooling
 from attnlab.studies._pooling import PoolingSettings, bags, fit_pooling, pool_curve
@@ -63,9 +63,9 @@ def test_attention_pooling_is_the_equation_and_padding_is_no_word():
 
 
 def test_mean_pooling_leaves_keys_and_query_alone():
-    moving = pooling._moving(_model(keys=False))
+    moving = moving_parts(_model(keys=False))
     assert (moving.embeddings, moving.keys, moving.query, moving.head.weight) == (True, False, False, True)
-    assert pooling._moving(_model(keys=True)).keys is True
+    assert moving_parts(_model(keys=True)).keys is True
 
 
 def test_counts_are_those_of_the_given_words():

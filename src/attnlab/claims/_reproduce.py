@@ -13,8 +13,19 @@ from typing import Any
 import xarray as xr
 
 from attnlab._errors import AttnlabError
+from attnlab._places import place
 from attnlab.claims._claim import Claim, contradicts
-from attnlab.runs import Event, InProcess, Processes, Results, load_record, provenance, run_plan, save_record, slug
+from attnlab.runs import (
+    AbstractExecutor,
+    Event,
+    Results,
+    executor_for,
+    load_record,
+    provenance,
+    run_plan,
+    save_record,
+    slug,
+)
 from attnlab.studies import Scale, Study, checked_folder, split_arms
 from attnlab.tasks import MissingData
 
@@ -48,6 +59,7 @@ def reproduce(
     scale: Scale = "quick",
     seeds: int | None = None,
     processes: int | None = None,
+    executor: AbstractExecutor | None = None,
     progress: bool | None = None,
     on_study: Callable[[str, int, int], None] | None = None,
     on_event: Callable[[Event], None] | None = None,
@@ -70,7 +82,7 @@ def reproduce(
     measured: dict[str, dict[str, xr.Dataset]] = {}
     absent: dict[str, str] = {}
     with ExitStack() as stack:
-        executor = InProcess() if processes == 0 else stack.enter_context(Processes(processes))
+        executor = stack.enter_context(executor_for(processes, executor))
         for number, (name, study) in enumerate(studies.items()):
             if on_study is not None:
                 on_study(name, number + 1, len(studies))
@@ -144,6 +156,6 @@ def _where(error: Exception) -> str:
 
 def read_reproduction(folder: str | Path) -> Reproduction:
     """What ``reproduce`` wrote. Nothing is computed."""
-    out = Path(folder)
+    out = place(folder)
     record, data = load_record(out, "claims.json", SCHEMA, ("about", "claims"), "attnlab reproduce")
     return Reproduction(out, record["claims"], data, record["about"])

@@ -36,7 +36,7 @@ def text_pooling_claim(source: str = ROTTEN_TOMATOES) -> Claim:
         ),
         how_measured=(
             "Test accuracy, mean over seeds, against the number of labelled training texts; both students have the "
-            "same dimension, start, minibatches and grid of step sizes and weight decays, chosen on validation texts. "
+            "same dimension, start, minibatches and grid of step sizes, chosen on validation texts. "
             "Labels needed by interpolation in log n, the ratio from paired seeds with a bootstrap interval."
         ),
         refuted_by=f"A ratio that is surely above {WORTHWHILE:g}.",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from attnlab.cli._reproduce import ProcessCount, Quiet
+from attnlab._places import place
+from attnlab.cli._reproduce import OUT, Quiet
+from attnlab.cli._where import HERE, Where, anywhere
 
 _VARIANTS = ("softmax", "softmax:0.25", "sparsemax", "uniform")
 
 
+@anywhere
 def advise(
     files: Annotated[
         list[str],
@@ -20,8 +22,8 @@ def advise(
     text: Annotated[str | None, typer.Option(help="The column with the texts.")] = None,
     label: Annotated[str | None, typer.Option(help="The column with the labels.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds of each variant; to tell 4 variants apart takes 8.")] = 8,
-    out: Annotated[Path, typer.Option("--out", help="Folder for page, figures and data.")] = Path("advice"),
-    processes: ProcessCount = None,
+    out: Annotated[str, typer.Option("--out", help=OUT, metavar="PATH|URL")] = "advice",
+    where: Where = HERE,
     quiet: Quiet = False,
     json: Annotated[bool, typer.Option("--json", help="Print the answers and the ranking as JSON.")] = False,
 ) -> None:
@@ -38,4 +40,5 @@ def advise(
     from attnlab.studies import Comparison, TextSource
 
     source = TextSource(tuple(files), text=text, label=label)
-    run_comparison(Comparison(source=source, variants=_VARIANTS, seeds=seeds), out, processes, quiet, json, short=True)
+    asked = Comparison(source=source, variants=_VARIANTS, seeds=seeds)
+    run_comparison(asked, place(out), where, quiet, json, short=True)

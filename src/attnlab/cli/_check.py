@@ -7,15 +7,20 @@ from typing import Annotated
 
 import typer
 
-from attnlab.cli._reproduce import AsJson, ProcessCount, Quiet, Scale, ScaleName, Seeds, run_claims
+from attnlab._places import place
+from attnlab.cli._reproduce import AsJson, Quiet, Scale, ScaleName, Seeds, run_claims
+from attnlab.cli._where import HERE, Where, anywhere
 
 
+@anywhere
 def check(
     file: Annotated[Path, typer.Argument(help="A Python file that defines one or more Claim objects.")],
     scale: Scale = ScaleName.quick,
     seeds: Seeds = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder; by default the file's name without .py.")] = None,
-    processes: ProcessCount = None,
+    out: Annotated[
+        str | None, typer.Option("--out", help="Folder or URL; else the file's name without .py.", metavar="PATH|URL")
+    ] = None,
+    where: Where = HERE,
     quiet: Quiet = False,
     json: AsJson = False,
 ) -> None:
@@ -35,7 +40,7 @@ def check(
     found = [value for value in _names_in(file).values() if isinstance(value, Claim)]
     if not found:
         raise AttnlabError(f"{file} defines no Claim; see docs/own-claim.md for an example")
-    run_claims(found, scale, seeds, out or Path(file.stem), processes, quiet, json, f"attnlab check {file.name}")
+    run_claims(found, scale, seeds, place(out or file.stem), where, quiet, json, f"attnlab check {file.name}")
 
 
 def _names_in(file: Path) -> dict[str, object]:

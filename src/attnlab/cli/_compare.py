@@ -11,8 +11,10 @@ import typer
 from typer.core import TyperCommand
 
 from attnlab._errors import AttnlabError
+from attnlab._places import place
 from attnlab.cli._many import expand
-from attnlab.cli._reproduce import ProcessCount, Quiet
+from attnlab.cli._reproduce import OUT, Quiet
+from attnlab.cli._where import HERE, Where, anywhere
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -41,6 +43,7 @@ class CompareCommand(TyperCommand):
             raise typer.BadParameter(str(error), ctx=ctx) from error
 
 
+@anywhere
 def compare(
     task: Annotated[
         str | None,
@@ -85,8 +88,8 @@ def compare(
     weight_decays: Annotated[
         list[float] | None, _option("Weight decays to choose from, for all variants alike.", _TUNING, metavar="X…")
     ] = None,
-    out: Annotated[Path, _option("Folder for page, figures and data.", _OUTPUT, "--out")] = Path("compare"),
-    processes: ProcessCount = None,
+    out: Annotated[str, _option(OUT, _OUTPUT, "--out", metavar="PATH|URL")] = "compare",
+    where: Where = HERE,
     quiet: Quiet = False,
     json: Annotated[
         bool, _option("Print compare.json's answers and the ranking instead of a text.", _OUTPUT, "--json")
@@ -121,7 +124,7 @@ def compare(
         task=task or "hard", samples=tuple(samples or ()), seeds=seeds, against=against, level=level, noise=noise,
         steps=steps, step_sizes=tuple(step_sizes or ()), weight_decays=tuple(weight_decays or ()), drop=drop, **given,
     )  # fmt: skip
-    run_comparison(asked, out, processes, quiet, json)
+    run_comparison(asked, place(out), where, quiet, json)
 
 
 def _source(files: tuple[str, ...], text: str | None, label: str | None) -> Any:
@@ -130,9 +133,7 @@ def _source(files: tuple[str, ...], text: str | None, label: str | None) -> Any:
     return TextSource(files, text=text, label=label)
 
 
-def run_comparison(
-    asked: Comparison, out: Path, processes: int | None, quiet: bool, json: bool, *, short: bool = False
-) -> None:
+def run_comparison(asked: Comparison, out: Path, where: Where, quiet: bool, json: bool, *, short: bool = False) -> None:
     """Compare, write the page and print; ``short`` prints the advice alone."""
     from attnlab.cli._show import print_json
     from attnlab.report import write_compare
@@ -143,9 +144,9 @@ def run_comparison(
             typer.echo(f"{stage} …", err=True)
 
     command = shlex.join(["attnlab", *sys.argv[1:]])
-    done = explore_compare(
-        asked, out, processes=processes, progress=False if quiet or json else None, on_stage=told, command=command
-    )
+    with where.executor(quiet=quiet or json) as executor:
+        progress = False if quiet or json else None
+        done = explore_compare(asked, out, executor=executor, progress=progress, on_stage=told, command=command)
     if done.interrupted:
         typer.echo("interrupted; what is finished is stored, the same command goes on from there", err=True)
         raise typer.Exit(130)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from attnlab._errors import AttnlabError
-from attnlab.cli._reproduce import ProcessCount, Quiet
+from attnlab._places import place
+from attnlab.cli._reproduce import OUT, Quiet
+from attnlab.cli._where import HERE, Where, anywhere
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -25,6 +27,7 @@ def _option(help: str, panel: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, help=help, rich_help_panel=panel, **more)
 
 
+@anywhere
 def digits(
     source: Annotated[
         str,
@@ -78,8 +81,8 @@ def digits(
         list[float] | None,
         _option("Weight decays to choose from (0.1 1), for all students alike.", _TUNING, metavar="X…"),
     ] = None,
-    out: Annotated[Path, _option("Folder for page, figures and data.", _OUTPUT, "--out")] = Path("digits"),
-    processes: ProcessCount = None,
+    out: Annotated[str, _option(OUT, _OUTPUT, "--out", metavar="PATH|URL")] = "digits",
+    where: Where = HERE,
     quiet: Quiet = False,
     json: Annotated[
         bool, _option("Print digits.json's answers and numbers instead of a text.", _OUTPUT, "--json")
@@ -113,9 +116,9 @@ def digits(
         weight_decays=tuple(weight_decays or DigitsSettings.weight_decays), **_sized(source, shrink, given),
     )  # fmt: skip
     asked = {"students": tuple(students) if students else None, "level": accuracy, "seeds": seeds, "against": against,
-             "attention_sizes": attention_sizes, "processes": processes,
+             "attention_sizes": attention_sizes, "where": where,
              "command": shlex.join(["attnlab", *sys.argv[1:]])}  # fmt: skip
-    _run(settings, out, {name: value for name, value in asked.items() if value is not None}, quiet, json)
+    _run(settings, place(out), {name: value for name, value in asked.items() if value is not None}, quiet, json)
 
 
 def _sized(source: str, shrink: int, given: dict[str, int | None]) -> dict[str, Any]:
@@ -135,7 +138,8 @@ def _run(settings: DigitsSettings, out: Path, asked: dict[str, Any], quiet: bool
 
     if not 0 < asked["level"] < 1:
         raise AttnlabError(f"--accuracy {asked['level']:g}: expected a share between 0 and 1, such as 0.3")
-    done = explore_digits(settings, out, progress=False if quiet else None, **asked)
+    with asked.pop("where").executor(quiet=quiet or json) as executor:
+        done = explore_digits(settings, out, progress=False if quiet else None, executor=executor, **asked)
     if done.interrupted:
         typer.echo("interrupted; what is finished is stored, the same command goes on from there", err=True)
         raise typer.Exit(130)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from attnlab._errors import AttnlabError
-from attnlab.cli._reproduce import ProcessCount, Quiet
+from attnlab._places import place
+from attnlab.cli._reproduce import OUT, Quiet
+from attnlab.cli._where import HERE, Where, anywhere
 
 if TYPE_CHECKING:
     from attnlab.studies import TopicSettings
@@ -40,6 +42,7 @@ def _option(help: str, panel: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, help=help, rich_help_panel=panel, **more)
 
 
+@anywhere
 def dynamics(
     topics: Annotated[int, _option("Topics, which are the classes.", _TASK)] = 4,
     topic_words: Annotated[int, _option("Topic words of each topic.", _TASK)] = 2,
@@ -69,8 +72,8 @@ def dynamics(
     seeds: Annotated[int, _option("Runs, each with data and start of its own.", _TRAINING, min=1)] = 4,
     predict_only: Annotated[bool, _option("Only predict: no data, no training.", _OUTPUT, "--predict-only")] = False,
     until: Annotated[float, _option("How far the prediction goes, in time = steps × step size.", _OUTPUT)] = 1e12,
-    out: Annotated[Path, _option("Folder for page, figures and data.", _OUTPUT, "--out")] = Path("dynamics"),
-    processes: ProcessCount = None,
+    out: Annotated[str, _option(OUT, _OUTPUT, "--out", metavar="PATH|URL")] = "dynamics",
+    where: Where = HERE,
     quiet: Quiet = False,
     json: Annotated[bool, _option("Print dynamics.json's answers instead of a text.", _OUTPUT, "--json")] = False,
 ) -> None:
@@ -99,7 +102,7 @@ def dynamics(
         batch_size=batch_size, steps=steps, rows=200,
     )  # fmt: skip
     command = shlex.join(["attnlab", *sys.argv[1:]])
-    _run(settings, seeds, until, out, processes, quiet, json, predict_only, command)
+    _run(settings, seeds, until, place(out), where, quiet, json, predict_only, command)
 
 
 def _numbers(text: str) -> tuple[float, ...] | None:
@@ -110,7 +113,7 @@ def _numbers(text: str) -> tuple[float, ...] | None:
 
 
 def _run(
-    settings: TopicSettings, seeds: int, until: float, out: Path, processes: int | None, quiet: bool, json: bool,
+    settings: TopicSettings, seeds: int, until: float, out: Path, where: Where, quiet: bool, json: bool,
     predict_only: bool, command: str,
 ) -> None:  # fmt: skip
     from attnlab.cli._show import print_json
@@ -120,10 +123,11 @@ def _run(
     if predict_only:
         done = foretell(settings, out, seeds=seeds, until=until, command=command)
     else:
-        done = explore(
-            settings, out, seeds=seeds, until=until, processes=processes, progress=False if quiet else None,
-            command=command,
-        )  # fmt: skip
+        with where.executor(quiet=quiet or json) as executor:
+            progress = False if quiet else None
+            done = explore(
+                settings, out, seeds=seeds, until=until, executor=executor, progress=progress, command=command
+            )
     if done.interrupted:
         typer.echo("interrupted; what is finished is stored, the same command goes on from there", err=True)
         raise typer.Exit(130)

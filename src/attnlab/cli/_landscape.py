@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from attnlab._errors import AttnlabError
-from attnlab.cli._reproduce import ProcessCount, Quiet
+from attnlab._places import place
+from attnlab.cli._reproduce import OUT, Quiet
+from attnlab.cli._where import HERE, Where, anywhere
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,6 +28,7 @@ def _option(help: str, panel: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, help=help, rich_help_panel=panel, **more)
 
 
+@anywhere
 def landscape(
     model: Annotated[
         str,
@@ -46,8 +49,8 @@ def landscape(
     starts: Annotated[int, _option("Starts of each problem, at the scales 0.1, 1 and 3 in turn.", _SEARCH)] = 32,
     saddles: Annotated[bool, _option("Look for stationary points of any kind, not minima.", _SEARCH)] = False,
     seeds: Annotated[int, _option("Problems; the first is shown in full, all are counted.", _SEARCH)] = 1,
-    out: Annotated[Path, _option("Folder for page, figures and data.", _OUTPUT, "--out")] = Path("landscape"),
-    processes: ProcessCount = None,
+    out: Annotated[str, _option(OUT, _OUTPUT, "--out", metavar="PATH|URL")] = "landscape",
+    where: Where = HERE,
     quiet: Quiet = False,
     json: Annotated[
         bool, _option("Print landscape.json's answers and the points instead of a text.", _OUTPUT, "--json")
@@ -76,8 +79,8 @@ def landscape(
     settings = PointSettings(
         model=model, samples=samples, noise=noise, classes=classes, l2=l2, starts=starts, saddles=saddles
     )
-    asked = {"seeds": seeds, "processes": processes, "command": shlex.join(["attnlab", *sys.argv[1:]])}
-    _run(settings, out, asked, quiet, json)
+    asked = {"seeds": seeds, "where": where, "command": shlex.join(["attnlab", *sys.argv[1:]])}
+    _run(settings, place(out), asked, quiet, json)
 
 
 def _run(settings: PointSettings, out: Path, asked: dict[str, Any], quiet: bool, json: bool) -> None:
@@ -85,7 +88,8 @@ def _run(settings: PointSettings, out: Path, asked: dict[str, Any], quiet: bool,
     from attnlab.report import write_landscape
     from attnlab.studies import explore_landscape
 
-    done = explore_landscape(settings, out, progress=False if quiet else None, **asked)
+    with asked.pop("where").executor(quiet=quiet or json) as executor:
+        done = explore_landscape(settings, out, progress=False if quiet else None, executor=executor, **asked)
     if done.interrupted:
         typer.echo("interrupted; what is finished is stored, the same command goes on from there", err=True)
         raise typer.Exit(130)

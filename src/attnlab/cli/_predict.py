@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from attnlab._errors import AttnlabError
+from attnlab._places import is_file, is_folder, place, reading
 
 if TYPE_CHECKING:
     from attnlab.estimators import AttentionClassifier
@@ -21,7 +22,7 @@ _AT_ONCE = 4096
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="The folder of a model: OUT/model of `attnlab study`, or OUT itself.")],
+    model: Annotated[str, typer.Argument(help="The folder of a model: OUT/model of `attnlab study`, or OUT itself.")],
     file: Annotated[list[str], typer.Argument(help="Texts: CSV, TSV, JSON Lines, Parquet or lines, also gzip’d.")],
     text: Annotated[str | None, typer.Option(help="The column with the texts.")] = None,
     format: Annotated[str | None, typer.Option(help="csv, tsv, jsonl, parquet or lines; else guessed.")] = None,
@@ -31,7 +32,7 @@ def predict(
     tokenizer: Annotated[
         str | None, typer.Option(help="module:function, if the model was trained with a tokeniser of yours.")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="CSV file to write; standard output without it.")] = None,
+    out: Annotated[str | None, typer.Option("--out", help="CSV file to write; standard output without it.")] = None,
 ) -> None:
     """Label texts with a trained model: label, probabilities and the words attended to, as CSV.
 
@@ -46,12 +47,14 @@ def predict(
     from attnlab.estimators import load_classifier
     from attnlab.tasks import read_texts
 
-    place = model / "model" if (model / "model" / "model.json").is_file() else model
-    classifier = load_classifier(place, tokenizer=tokenizer)
+    folder = place(model)
+    with reading(folder):
+        folder = folder / "model" if is_file(folder / "model" / "model.json") else folder
+        classifier = load_classifier(folder, tokenizer=tokenizer)
     texts = read_texts(file, text=text, format=format, encoding=encoding, header=header, labelled=False)
     for entry in texts.dropped:
         typer.echo(f"attnlab: left out: {entry}", err=True)
-    with _opened(out) as target:
+    with _opened(None if out is None else place(out)) as target:
         _write(target, classifier, texts, words)
     if out is not None:
         typer.echo(f"{len(texts):,} texts: {out}", err=True)
@@ -62,7 +65,7 @@ def _opened(out: Path | None) -> Iterator[TextIO]:
     if out is None:
         yield sys.stdout
         return
-    if out.is_dir():
+    if is_folder(out):
         raise AttnlabError(f"--out {out} is a folder; expected the name of a file such as {out / 'labels.csv'}")
     with out.open("w", newline="", encoding="utf-8") as file:
         yield file

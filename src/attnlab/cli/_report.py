@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from attnlab._places import listed, place, reading
+
 _KINDS = (
     "dynamics",
     "samples",
@@ -19,7 +21,7 @@ _KINDS = (
 
 def report(
     folder: Annotated[
-        Path,
+        str,
         typer.Argument(help="A folder that `attnlab reproduce`, `study` or another command with a page wrote."),
     ],
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
@@ -30,14 +32,17 @@ def report(
 
         attnlab report results
     """
-    page = _explored(folder) or _claims(folder)
+    stored = place(folder)
+    page = _explored(stored) or _claims(stored)
     if not quiet:
         typer.echo(f"page: {page}")
 
 
 def _explored(folder: Path) -> Path | None:
     """The page of a command about one configuration; None if the folder holds none."""
-    if not any((folder / f"{kind}.json").is_file() for kind in _KINDS):
+    with reading(folder):
+        present = listed(folder)
+    if not any(f"{kind}.json" in present for kind in _KINDS):
         return None
     from attnlab import report as pages
     from attnlab.studies import read_exploration

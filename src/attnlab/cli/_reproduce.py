@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from attnlab._places import place
+from attnlab.cli._where import HERE, Where, anywhere
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -21,12 +24,10 @@ class ScaleName(StrEnum):
     paper = "paper"
 
 
-Out = Annotated[Path, typer.Option("--out", help="Folder for report, verdicts, figures and data.")]
+OUT = "Folder for page, figures and data, or a URL such as s3://bucket/folder."
+Out = Annotated[str, typer.Option("--out", help=OUT, metavar="PATH|URL")]
 Scale = Annotated[ScaleName, typer.Option(help="quick: smaller tasks, 8 seeds. paper: the papers' sizes, 16 seeds.")]
 Seeds = Annotated[int | None, typer.Option(help="Seeds per setting; intervals need at least 8.")]
-ProcessCount = Annotated[
-    int | None, typer.Option("--processes", min=0, help="Worker processes; one per core by default, 0 for none.")
-]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Text = Annotated[
     str | None,
@@ -40,14 +41,15 @@ Text = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print claims.json instead of a table.")]
 
 
+@anywhere
 def reproduce(
     names: Annotated[
         list[str] | None, typer.Argument(help="Groups (laws, lu2021, liu2021, beyond) or claims' ids.")
     ] = None,
     scale: Scale = ScaleName.quick,
     seeds: Seeds = None,
-    out: Out = Path("results"),
-    processes: ProcessCount = None,
+    out: Out = "results",
+    where: Where = HERE,
     quiet: Quiet = False,
     json: AsJson = False,
     text: Text = None,
@@ -71,7 +73,7 @@ def reproduce(
     """
     from attnlab.claims import resolve
 
-    run_claims(resolve(names or (), text=text), scale, seeds, out, processes, quiet, json)
+    run_claims(resolve(names or (), text=text), scale, seeds, place(out), where, quiet, json)
 
 
 def run_claims(
@@ -79,7 +81,7 @@ def run_claims(
     scale: ScaleName,
     seeds: int | None,
     out: Path,
-    processes: int | None,
+    where: Where,
     quiet: bool,
     json: bool,
     command: str | None = None,
@@ -93,10 +95,11 @@ def run_claims(
         if not quiet and not json:
             typer.echo(f"study {number} of {count}: {study}", err=True)
 
-    done = reproduce(
-        claims, out, scale=scale.value, seeds=seeds, processes=processes, on_study=told,
-        progress=False if quiet else None, command=command,
-    )  # fmt: skip
+    with where.executor(quiet=quiet or json) as executor:
+        done = reproduce(
+            claims, out, scale=scale.value, seeds=seeds, executor=executor, on_study=told,
+            progress=False if quiet else None, command=command,
+        )  # fmt: skip
     if done.interrupted:
         typer.echo("interrupted; what is finished is stored, the same command goes on from there", err=True)
         raise typer.Exit(130)

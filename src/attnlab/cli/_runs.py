@@ -7,28 +7,32 @@ from typing import Annotated, Any
 
 import typer
 
+from attnlab._errors import AttnlabError
+from attnlab._places import is_file, is_folder, listed, place, reading
+
 
 def runs(
-    folder: Annotated[Path, typer.Argument(help="A folder of `attnlab reproduce`, or of one sweep.")],
+    folder: Annotated[str, typer.Argument(help="A folder or URL of `attnlab reproduce`, or of one sweep.")],
+    unlock: Annotated[
+        bool, typer.Option("--unlock", help="Take the folder away from a command that is gone, and list nothing.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the sweeps in a folder: runs asked, finished, failed (grouped by cause).
 
-    Example:
+    Examples:
 
         attnlab runs results
+
+        attnlab runs s3://bucket/results --unlock
     """
-    from attnlab._errors import AttnlabError
     from attnlab.cli._show import print_json
     from attnlab.runs import Results
 
-    if not folder.is_dir():
-        raise AttnlabError(f"{folder} is not a folder; expected one that `attnlab reproduce --out` wrote")
-    sweeps = [folder] if (folder / "plan.json").is_file() else sorted(p.parent for p in folder.glob("runs/*/plan.json"))
-    if not sweeps:
-        raise AttnlabError(
-            f"{folder} holds no sweep (no plan.json in it or in its runs/); run `attnlab reproduce` first"
-        )
+    sweeps = _sweeps(place(folder))
+    if unlock:
+        _unlock(sweeps)
+        return
     rows: list[dict[str, Any]] = []
     for path in sweeps:
         found = Results.read(path)
@@ -40,6 +44,30 @@ def runs(
             }
         )  # fmt: skip
     print_json(rows) if json else _print(rows)
+
+
+def _sweeps(folder: Path) -> list[Path]:
+    """The folder if it is a sweep's, or those of its sweeps."""
+    with reading(folder):
+        if not is_folder(folder):
+            raise AttnlabError(f"{folder} is not a folder; expected one that `attnlab reproduce --out` wrote")
+        inner = [folder / "runs" / name for name in sorted(listed(folder / "runs"))]
+        sweeps = [path for path in (folder, *inner) if is_file(path / "plan.json")]
+    if not sweeps:
+        raise AttnlabError(
+            f"{folder} holds no sweep (no plan.json in it or in its runs/); run `attnlab reproduce` first"
+        )
+    return sweeps
+
+
+def _unlock(sweeps: list[Path]) -> None:
+    from attnlab.runs import unlock
+
+    freed = [(path, holder) for path in sweeps for holder in unlock(path)]
+    for path, holder in freed:
+        typer.echo(f"{path} was taken from {holder}")
+    if not freed:
+        typer.echo("no command held any of these sweeps")
 
 
 def _print(rows: list[dict[str, Any]]) -> None:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from attnlab._errors import AttnlabError
-from attnlab.cli._reproduce import ProcessCount, Quiet
+from attnlab._places import place
+from attnlab.cli._reproduce import OUT, Quiet
+from attnlab.cli._where import HERE, Where, anywhere
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -32,6 +34,7 @@ def _option(help: str, panel: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, help=help, rich_help_panel=panel, **more)
 
 
+@anywhere
 def samples(
     teacher: Annotated[
         str,
@@ -91,8 +94,8 @@ def samples(
         list[float] | None,
         _option("Weight decays to choose from (0 0.1; 0.1 on words), for all students alike.", _TUNING, metavar="X…"),
     ] = None,
-    out: Annotated[Path, _option("Folder for page, figures and data.", _OUTPUT, "--out")] = Path("samples"),
-    processes: ProcessCount = None,
+    out: Annotated[str, _option(OUT, _OUTPUT, "--out", metavar="PATH|URL")] = "samples",
+    where: Where = HERE,
     quiet: Quiet = False,
     json: Annotated[
         bool, _option("Print samples.json's answers and numbers instead of a text.", _OUTPUT, "--json")
@@ -132,8 +135,8 @@ def samples(
     )  # fmt: skip
     command = shlex.join(["attnlab", *sys.argv[1:]])
     asked = {"students": _students(teacher, students), "features": tuple(features or (16,)), "level": error,
-             "seeds": seeds, "against": against, "processes": processes, "command": command}  # fmt: skip
-    _run(settings, out, asked, quiet, json)
+             "seeds": seeds, "against": against, "where": where, "command": command}  # fmt: skip
+    _run(settings, place(out), asked, quiet, json)
 
 
 def _check_teacher(teacher: str) -> None:
@@ -173,7 +176,8 @@ def _run(settings: SampleSettings, out: Path, asked: dict[str, Any], quiet: bool
 
     if not 0 < asked["level"] < 1:
         raise AttnlabError(f"--error {asked['level']:g}: expected a share between 0 and 1, such as 0.1")
-    done = explore_samples(settings, out, progress=False if quiet else None, **asked)
+    with asked.pop("where").executor(quiet=quiet or json) as executor:
+        done = explore_samples(settings, out, progress=False if quiet else None, executor=executor, **asked)
     if done.interrupted:
         typer.echo("interrupted; what is finished is stored, the same command goes on from there", err=True)
         raise typer.Exit(130)

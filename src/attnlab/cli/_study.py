@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from attnlab._errors import AttnlabError
-from attnlab.cli._reproduce import ProcessCount, Quiet
+from attnlab._places import place
+from attnlab.cli._reproduce import Quiet
+from attnlab.cli._where import HERE, Where, anywhere
 
 if TYPE_CHECKING:
     from attnlab.studies import TextStudy
@@ -23,6 +25,7 @@ def _option(help: str, panel: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, help=help, rich_help_panel=panel, **more)
 
 
+@anywhere
 def study(
     files: Annotated[
         list[str] | None,
@@ -42,7 +45,7 @@ def study(
         str | None, _option("A tokeniser of your own, module:function, from text to words.", _WORDS)
     ] = None,
     min_count: Annotated[int, _option("Rarer words are unknown and dropped.", _WORDS)] = 1,
-    max_words: Annotated[int, _option("The most frequent words that are known.", _WORDS)] = 50_000,
+    max_words: Annotated[int, _option("The most frequent words that are known.", _WORDS)] = 20_000,
     target: Annotated[
         float | None, _option("Accuracy at which labels are compared; else what both poolings reach.", _COST)
     ] = None,
@@ -52,8 +55,10 @@ def study(
         bool, _option("Compare variants of attention too, for “What to try”.", _COST, "--try/--no-try")
     ] = True,
     split_seed: Annotated[int, _option("Draws the split.", _COST)] = 0,
-    out: Annotated[Path, _option("Folder for page, verdicts, data and model.", _OUTPUT, "--out")] = Path("study"),
-    processes: ProcessCount = None,
+    out: Annotated[
+        str, _option("Folder or URL for page, verdicts, data and model.", _OUTPUT, "--out", metavar="PATH|URL")
+    ] = "study",
+    where: Where = HERE,
     quiet: Quiet = False,
     json: Annotated[bool, _option("Print study.json’s answers instead of a text.", _OUTPUT, "--json")] = False,
 ) -> None:
@@ -83,10 +88,10 @@ def study(
     )  # fmt: skip
     numbers: dict[str, Any] = _NUMBERS[scale] | ({} if seeds is None else {"seeds": seeds})
     numbers |= {} if variants else {"variants": ()}
-    _run(TextStudy(source, target=target, **numbers), out, processes, quiet, json)
+    _run(TextStudy(source, target=target, **numbers), place(out), where, quiet, json)
 
 
-def _run(asked: TextStudy, out: Path, processes: int | None, quiet: bool, json: bool) -> None:
+def _run(asked: TextStudy, out: Path, where: Where, quiet: bool, json: bool) -> None:
     from attnlab.cli._show import print_json
     from attnlab.report import write_study
     from attnlab.studies import study_texts
@@ -97,7 +102,8 @@ def _run(asked: TextStudy, out: Path, processes: int | None, quiet: bool, json: 
 
     command = shlex.join(["attnlab", *sys.argv[1:]])
     progress = False if quiet or json else None
-    done = study_texts(asked, out, processes=processes, progress=progress, on_stage=told, command=command)
+    with where.executor(quiet=quiet or json) as executor:
+        done = study_texts(asked, out, executor=executor, progress=progress, on_stage=told, command=command)
     if done.interrupted:
         typer.echo("interrupted; what is finished is stored, the same command goes on from there", err=True)
         raise typer.Exit(130)

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import xarray as xr
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float
 
 from attnlab._errors import AttnlabError
 from attnlab.dynamics._laws import score_sum_error
@@ -26,6 +25,7 @@ from attnlab.models import (
     bag_weights,
     entropy_penalty,
     make_normaliser,
+    moving_parts,
     query_l1,
     toward,
 )
@@ -223,12 +223,3 @@ def _bag_scores(model: WordAttention, data: dict[str, Any]) -> Float[Array, "sen
     """Scores of every place, −∞ where there is no word."""
     bags = data["bags"]
     return jnp.where(bags.there, model.scores()[bags.words], -jnp.inf)
-
-
-def moving_parts(model: WordAttention) -> PyTree:
-    """The filter of the parts that ``model.trained`` names, for ``train_model(trained=…)``."""
-    still = jax.tree.map(lambda _: False, model)
-    return eqx.tree_at(
-        lambda tree: [getattr(tree, part) for part in model.trained], still,
-        [jax.tree.map(lambda _: True, getattr(model, part)) for part in model.trained],
-    )  # fmt: skip

@@ -26,12 +26,14 @@ _STEP_SIZES = {"adam": 0.01, "descent": 1.0}
 
 
 class AttentionClassifier(ClassifierMixin, BaseEstimator):
-    """Classify texts by the words they attend to: ``a_w = softmax(s_w)`` over a text, logits = head(Σ_w a_w ν_w).
+    """Classify texts by the words they attend to: ``a = norm(s)`` over a text, logits = head(Σ_w a_w ν_w).
 
     Texts go in as strings, ``fit(["a fine film", …], y)``; scikit-learn's tools (``Pipeline``, ``GridSearchCV``,
     ``cross_val_score``, ``learning_curve``, ``clone``) take it as any other classifier.
 
     - ``dim``: size of the embeddings ν. ``pooling``: ``"attention"``, or ``"mean"`` with equal weights for all words.
+    - ``normaliser``: ``"softmax"``, ``"softmax:T"``, ``"sparsemax"``, ``"entmax15"`` or ``"topK"``; ``attnlab advise``
+      says which to try. Others than softmax are slower, the more so the longer the longest text is.
     - ``head``: ``"linear"``, ``"fixed"`` (drawn, not trained) or ``"two_layer"`` with ``hidden`` units.
     - ``optimizer``: ``"adam"`` or ``"descent"``, with ``step_size`` (``None``: 0.01 and 1) and ``weight_decay``.
     - ``steps``, ``batch_size``: at most so many steps of so many texts each; ``None`` for all texts at every step.
@@ -59,6 +61,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):
         *,
         dim: int = 10,
         pooling: str = "attention",
+        normaliser: str = "softmax",
         head: str = "linear",
         hidden: int = 10,
         optimizer: str = "adam",
@@ -81,6 +84,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):
     ):
         self.dim = dim
         self.pooling = pooling
+        self.normaliser = normaliser
         self.head = head
         self.hidden = hidden
         self.optimizer = optimizer
@@ -139,6 +143,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):
         config = WordAttentionConfig.for_corpus(
             corpus, head=self.head, embedding_dim=self.dim, hidden=self.hidden, embedding_std=self.embedding_std,
             key_dim=1, query_norm=1.0, trained=tuple(parts if self.head == "fixed" else [*parts, "head"]),
+            normaliser=self.normaliser if self.pooling == "attention" else "softmax",
         )  # fmt: skip
         step_size = _STEP_SIZES[self.optimizer] if self.step_size is None else self.step_size
         kind = Adam if self.optimizer == "adam" else GradientDescent
@@ -181,7 +186,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
         """Write ``model.safetensors`` and ``model.json`` to a folder; a model that is there stays unless told."""
         check_is_fitted(self)
-        return write_model(self, Path(folder), overwrite=overwrite)
+        return write_model(self, folder, overwrite=overwrite)
 
     @classmethod
     def from_model(
@@ -192,6 +197,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):
         ``prior``: how often each class occurs in training. ``settings`` must name the tokeniser's options that the
         vocabulary was built with.
         """
+        settings = {"normaliser": model.normaliser.name} | settings
         classifier, shares = cls(**settings), np.asarray(prior, np.float64)
         classifier.classes_, classifier.vocabulary_ = np.asarray(list(classes)), vocabulary
         classifier.class_prior_, classifier.model_ = shares / shares.sum(), model
@@ -243,7 +249,7 @@ def load_classifier(
     Nothing in the files is run. A model that was trained with a tokeniser of the user's says its name, and needs it
     given here again: a file must not choose which function is called.
     """
-    stored = read_model(Path(folder), tokenizer)
+    stored = read_model(folder, tokenizer)
     settings, known = stored.pop("settings"), set(AttentionClassifier().get_params())
     if set(settings) != known:
         raise AttnlabError(f"{folder}: the settings {sorted(set(settings) ^ known)} are missing or not known")

@@ -19,8 +19,9 @@ from safetensors.numpy import save as save_arrays
 
 import attnlab
 from attnlab._errors import AttnlabError
+from attnlab._places import is_file, is_remote, make_folder, place, put_bytes, read_bytes
 from attnlab.estimators._inputs import as_tokenizer
-from attnlab.models import AbstractHead, LinearHead, TwoLayerHead, WordAttention
+from attnlab.models import AbstractHead, LinearHead, TwoLayerHead, WordAttention, make_normaliser
 from attnlab.tasks import Tokenizer, Vocabulary
 
 if TYPE_CHECKING:
@@ -33,9 +34,10 @@ _HEADS: dict[str, type[AbstractHead]] = {"linear": LinearHead, "fixed": LinearHe
 _HEAD_ARRAYS = {LinearHead: ("weight",), TwoLayerHead: ("weight1", "bias1", "weight2", "bias2")}
 
 
-def write_model(classifier: AttentionClassifier, folder: Path, *, overwrite: bool) -> Path:
+def write_model(classifier: AttentionClassifier, folder: str | Path, *, overwrite: bool) -> Path:
     """Write arrays first and the record last, each under another name until it is whole."""
-    if (folder / _RECORD).exists() and not overwrite:
+    folder = place(folder)
+    if is_file(folder / _RECORD) and not overwrite:
         raise AttnlabError(f"{folder} holds a model already: choose another folder, or say overwrite=True")
     model = classifier.model_
     arrays = {name: getattr(model, name) for name in ("embeddings", "keys", "query")}
@@ -60,7 +62,7 @@ def write_model(classifier: AttentionClassifier, folder: Path, *, overwrite: boo
         },
     }
     text = json.dumps(record, indent=1)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     _write(folder / _ARRAYS, data)
     _write(folder / _RECORD, text.encode())
     return folder
@@ -82,11 +84,12 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def read_model(folder: Path, tokenizer: str | Callable[[str], Iterable[str]] | None) -> dict[str, Any]:
+def read_model(folder: str | Path, tokenizer: str | Callable[[str], Iterable[str]] | None) -> dict[str, Any]:
     """The attributes of a stored classifier, and its ``settings``; whatever does not fit is refused in words."""
+    folder = place(folder)
     record = _record(folder / _RECORD)
     try:
-        settings = dict(record["settings"])
+        settings = {"normaliser": "softmax"} | dict(record["settings"])  # the only one, before it had a name
         if isinstance(settings["class_weight"], list):
             settings["class_weight"] = dict(settings["class_weight"])
         settings["tokenizer"] = _tokenizer(folder, record["tokenizer"], settings, tokenizer)
@@ -121,10 +124,10 @@ def _classes(stored: Mapping[str, Any]) -> ndarray:
 
 
 def _record(path: Path) -> dict[str, Any]:
-    if not path.is_file():
+    if not is_file(path):
         raise AttnlabError(f"{path.parent} holds no model: {path.name} is missing")
     try:
-        record = json.loads(path.read_bytes())
+        record = json.loads(read_bytes(path))
     except ValueError as error:
         raise AttnlabError(f"{path} is no JSON ({error}): it is cut off or was changed") from error
     found = (record.get("kind"), record.get("schema")) if isinstance(record, dict) else (None, None)
@@ -155,9 +158,9 @@ def _tokenizer(folder: Path, stored: Mapping[str, Any], settings: Mapping[str, A
 
 
 def _arrays(path: Path, said: Mapping[str, Any]) -> dict[str, ndarray]:
-    if not path.is_file():
+    if not is_file(path):
         raise AttnlabError(f"{path} is missing: the stored model is not whole")
-    data = path.read_bytes()
+    data = read_bytes(path)
     if len(data) != said["bytes"]:
         raise AttnlabError(f"{path} has {len(data)} bytes, expected {said['bytes']}: it is cut off or was changed")
     if hashlib.sha256(data).hexdigest() != said["sha256"]:
@@ -187,7 +190,9 @@ def _model(
         raise AttnlabError(f"the stored arrays have the shapes {found}; expected {shapes} of {settings['dtype']}")
     on_device = {name: jnp.asarray(array) for name, array in arrays.items()}
     head = kind(*(on_device[f"head.{name}"] for name in _HEAD_ARRAYS[kind]))
-    return WordAttention(on_device["embeddings"], on_device["keys"], on_device["query"], head, trained)
+    normaliser = settings["normaliser"] if settings["pooling"] == "attention" else "softmax"
+    embeddings, keys, query = (on_device[name] for name in ("embeddings", "keys", "query"))
+    return WordAttention(embeddings, keys, query, head, trained, make_normaliser(normaliser))
 
 
 def _check_names(vocabulary: Vocabulary, classes: ndarray, prior: ndarray) -> None:
@@ -204,6 +209,9 @@ def _check_names(vocabulary: Vocabulary, classes: ndarray, prior: ndarray) -> No
 
 
 def _write(path: Path, data: bytes) -> None:
+    if is_remote(path):
+        put_bytes(path, data)
+        return
     temporary = path.with_name(f".tmp-{uuid.uuid4().hex}")
     try:
         with open(temporary, "xb") as file:

@@ -1,14 +1,15 @@
-"""Logits and attention of new texts, by NumPy alone: nothing is compiled, whatever their number and length."""
+"""Logits and attention of new texts, by NumPy: nothing is compiled, whatever their number and length."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 from numpy import ndarray
 
-from attnlab.models import AbstractHead, LinearHead, TwoLayerHead, WordAttention
+from attnlab.models import AbstractHead, AbstractNormaliser, LinearHead, Softmax, TwoLayerHead, WordAttention
 from attnlab.tasks import Encoded, Vocabulary
 
 _AT_ONCE = 4096
@@ -30,12 +31,15 @@ class Pooled:
         self.head = model.head
         self.scores = np.asarray(model.keys, np.float64) @ np.asarray(model.query, np.float64)
         embeddings, projection = np.asarray(model.embeddings, np.float64), model.head.projection()
+        self.normaliser = model.normaliser
         self.table = embeddings if projection is None else embeddings @ np.asarray(projection, np.float64)
 
     def attention(self, encoded: Encoded) -> Float[ndarray, "tokens"]:
-        """``a_w = e^{s_w} / Σ_u e^{s_u}`` of every known word, each text with its own shift."""
+        """Of every known word: ``a_w = e^{s_w} / Σ_u e^{s_u}``, each text with its own shift, or another normaliser."""
         scores = self.scores[encoded.words]
         there, sizes = _there(encoded)
+        if self.normaliser != Softmax():
+            return _normalised(scores, encoded.offsets, self.normaliser)
         if not len(there):
             return scores
         starts = encoded.offsets[:-1][there]
@@ -49,6 +53,27 @@ class Pooled:
             return there, np.zeros((0, 0))
         attended = self.attention(encoded)[:, None] * self.table[encoded.words]
         return there, _finish(self.head, np.add.reduceat(attended, encoded.offsets[:-1][there], axis=0))
+
+
+def _normalised(
+    scores: Float[ndarray, "tokens"], offsets: Int[ndarray, "bounds"], normaliser: AbstractNormaliser
+) -> Float[ndarray, "tokens"]:
+    """Attention of padded texts; texts of similar length go together, so that one long text costs only itself."""
+    weights, sizes = np.zeros_like(scores), np.diff(offsets)
+    room = 1 << np.ceil(np.log2(np.maximum(sizes, 1))).astype(np.int64)
+    for length in np.unique(room[sizes > 0]).tolist():
+        chosen = np.flatnonzero((room == length) & (sizes > 0))
+        # As many rows as a power of two, or every number of texts would be a program of its own.
+        rows = 1 << (len(chosen) - 1).bit_length()
+        there = np.zeros((rows, length), bool)
+        there[: len(chosen)] = np.arange(length) < sizes[chosen][:, None]
+        there[len(chosen) :, 0] = True
+        places = (offsets[:-1][chosen][:, None] + np.arange(length))[there[: len(chosen)]]
+        padded = np.zeros((rows, length))
+        padded[: len(chosen)][there[: len(chosen)]] = scores[places]
+        found = np.asarray(normaliser(jnp.asarray(padded), jnp.asarray(there)))
+        weights[places] = found[: len(chosen)][there[: len(chosen)]]
+    return weights
 
 
 def _there(encoded: Encoded) -> tuple[Int[ndarray, "answered"], Int[ndarray, "texts"]]:

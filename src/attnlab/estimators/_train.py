@@ -15,7 +15,18 @@ from jaxtyping import Array, Float
 from numpy import ndarray
 
 from attnlab._errors import AttnlabError
-from attnlab.models import Incidence, Tokens, WordAttention, WordAttentionConfig, pool_tokens
+from attnlab.models import (
+    Bags,
+    Incidence,
+    Softmax,
+    Tokens,
+    WordAttention,
+    WordAttentionConfig,
+    bag_logits,
+    moving_parts,
+    pool_tokens,
+    word_normaliser,
+)
 from attnlab.tasks import Corpus
 from attnlab.training import Adam, EarlyStopping, Every, GradientDescent, Trajectory, train, train_model
 
@@ -67,6 +78,9 @@ def fit_words(
     }
     if class_weights is None:
         run = train(training.config, corpus, splits={} if valid is None else {"valid": valid}, words=(), **common)
+        return _outcome(run, run.model(0) if 0 in run.models else None)
+    if word_normaliser(training.config.normaliser) != Softmax():
+        run = _train_weighted_bags(training, corpus, valid, class_weights, common)
         return _outcome(run, run.model(0) if 0 in run.models else None)
     run = _train_weighted(training, corpus, valid, class_weights, common)
     return _outcome(run, run.model(0).words if 0 in run.models else None)
@@ -132,6 +146,29 @@ def _train_weighted(
     )
 
 
+class _WeightedBagLoss:
+    """Weighted mean cross-entropy of padded sentences, under the model's own normaliser."""
+
+    def __call__(self, model: WordAttention, batch: dict[str, Any]) -> Float[Array, ""]:
+        logits = bag_logits(model, batch["bags"])
+        return jnp.mean(batch["weight"] * optax.softmax_cross_entropy_with_integer_labels(logits, batch["bags"].labels))
+
+
+def _train_weighted_bags(
+    training: Training, corpus: Corpus, valid: Corpus | None, class_weights: ndarray, common: dict[str, Any]
+) -> Trajectory[WordAttention]:
+    mean = class_weights[corpus.labels].mean()
+    parts = {"train": corpus} | ({} if valid is None else {"valid": valid})
+    length = max(int(part.lengths.max()) for part in parts.values())
+    data = {
+        name: {"bags": Bags.of(part, length), "weight": jnp.asarray(class_weights[part.labels] / mean, training.dtype)}
+        for name, part in parts.items()
+    }
+    return train_model(
+        training.config.init, _WeightedBagLoss(), data.pop("train"), splits=data, trained=moving_parts, **common
+    )
+
+
 def _start(config: WordAttentionConfig, incidence: Incidence, key: Array) -> _InCorpus:
     return _InCorpus(config.init(key), incidence)
 
@@ -139,12 +176,7 @@ def _start(config: WordAttentionConfig, incidence: Incidence, key: Array) -> _In
 def _moving(model: _InCorpus) -> Any:
     """The filter of what ``trained`` names."""
     still = jax.tree.map(lambda _: False, model)
-    parts = model.words.trained
-    return eqx.tree_at(
-        lambda tree: [getattr(tree.words, name) for name in parts],
-        still,
-        [jax.tree.map(lambda _: True, getattr(model.words, name)) for name in parts],
-    )
+    return eqx.tree_at(lambda tree: tree.words, still, moving_parts(model.words))
 
 
 def _joined(first: Corpus, second: Corpus) -> Corpus:

@@ -63,6 +63,7 @@ from attnlab.models._word_attention import (
     attention_weights,
     cast,
     literal_logits,
+    moving_parts,
     pooled_logits,
     word_normaliser,
 )
@@ -131,6 +132,7 @@ __all__ = [
     "pool",
     "pool_fast",
     "pool_tokens",
+    "moving_parts",
     "pooled_logits",
     "word_normaliser",
     "query_l1",

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Int, Key, PyTree
 
 from attnlab._errors import AttnlabError
 from attnlab.models._heads import AbstractHead, HeadMaker, make_head
@@ -145,6 +145,15 @@ class WordAttentionConfig:
             normaliser=word_normaliser(self.normaliser),
         )
         return cast(model, dtype)
+
+
+def moving_parts(model: WordAttention) -> PyTree:
+    """The filter of the parts that ``model.trained`` names, for ``train_model(trained=…)``."""
+    still = jax.tree.map(lambda _: False, model)
+    return eqx.tree_at(
+        lambda tree: [getattr(tree, part) for part in model.trained], still,
+        [jax.tree.map(lambda _: True, getattr(model, part)) for part in model.trained],
+    )  # fmt: skip
 
 
 @functools.partial(jax.jit, static_argnames=("words", "columns"))

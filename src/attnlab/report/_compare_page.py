@@ -31,6 +31,19 @@ _COURSE = {"error": "error", "accuracy": "accuracy", "attention": "attention on 
            "entropy": "entropy of attention, nats"}  # fmt: skip
 
 
+_TOLD_APART = (
+    "Two variants that share a letter cannot be told apart (Wilcoxon's signed-rank test on paired seeds, all pairs "
+    "corrected together by Holm's method, 5 %)."
+)
+_COLUMNS = {
+    "entropy": "Words: e to the mean entropy of attention, so many are attended to.",
+    "attention": "On right words: attention on those that matter.",
+    "onset": "Sets off: the step at which half of the way of that is gone (of the score, where no words are known to "
+    "matter).",
+    "sharpness": "λ_max: of the training loss where training stopped, which does not say how flat a minimum is.",
+}
+
+
 def compare_page(data: Data, about: Mapping[str, Any]) -> Page:
     """One page about many variants of attention on one task.
 
@@ -106,11 +119,7 @@ def rank_table(ranking: xr.Dataset) -> Figure:
     tones = [["good" if "A" in row[0] else "", *[""] * (len(row) - 1)] for row in cells]
     return heat_table(
         rows, columns, cells, id="ranking", title="From the best to the worst", tones=tones,
-        caption="Two variants that share a letter cannot be told apart (Wilcoxon's signed-rank test on paired seeds, "
-                "all pairs corrected together by Holm's method, 5 %). Words: e to the mean entropy of attention, so "
-                "many are attended to. On right words: attention on those that matter. Sets off: the step at which "
-                "half of the way of that is gone (of the score, where no words are known to matter). λ_max: of the "
-                "training loss where training stopped, which does not say how flat a minimum is.",
+        caption=" ".join([_TOLD_APART, *(_COLUMNS[key] for key in extra)]),
     )  # fmt: skip
 
 

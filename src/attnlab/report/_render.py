@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import csv
 import hashlib
+import io
 import json
 import os
 import tempfile
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from attnlab import __version__
 from attnlab._errors import AttnlabError
+from attnlab._places import is_folder, is_remote, make_folder, place, put_bytes
 from attnlab.report._page import Page
 from attnlab.report._palette import DARK
 from attnlab.report._parts import card_of, cards, element, footer, icon, section, tally
@@ -51,12 +53,15 @@ def render(page: Page) -> str:
     )
 
 
-def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
+def write_page(page: Page, path: str | Path) -> Path:
     """Render the page into a file, which is complete or as it was before, never half written."""
-    path = Path(path)
-    if path.is_dir():
+    path = place(path)
+    if is_folder(path):
         raise AttnlabError(f"{path} is a folder; expected the name of a file such as {path / 'report.html'}")
     text = render(page)
+    if is_remote(path):
+        _put(path, text)
+        return path
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
@@ -72,20 +77,31 @@ def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
     return path
 
 
-def write_folder(page: Page, folder: str | os.PathLike[str]) -> Path:
+def write_folder(page: Page, folder: str | Path) -> Path:
     """Write ``report.html``, and beside it each figure's drawing and data as ``figures/<id>.json`` and ``.csv``."""
-    out = Path(folder)
+    out = place(folder)
     path = write_page(page, out / "report.html")
     figures = out / "figures"
-    figures.mkdir(exist_ok=True)
+    make_folder(figures)
     for figure in (f for entry in page.sections for f in entry.figures):
         if figure.plotly:
-            (figures / f"{figure.id}.json").write_text(json.dumps(figure.plotly, ensure_ascii=False) + "\n", "utf-8")
-        with (figures / f"{figure.id}.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(figure.table)
-            writer.writerows(zip_longest(*figure.table.values()))
+            _put(figures / f"{figure.id}.json", json.dumps(figure.plotly, ensure_ascii=False) + "\n")
+        table = io.StringIO(newline="")
+        writer = csv.writer(table)
+        writer.writerow(figure.table)
+        writer.writerows(zip_longest(*figure.table.values()))
+        _put(figures / f"{figure.id}.csv", table.getvalue())
     return path
+
+
+def _put(path: Path, text: str) -> None:
+    if not is_remote(path):
+        path.write_bytes(text.encode())
+        return
+    try:
+        put_bytes(path, text.encode())
+    except OSError as error:
+        raise AttnlabError(f"cannot write {path} ({error}): make it writable, then say `attnlab report`") from error
 
 
 def _bar(page: Page) -> str:

@@ -18,6 +18,7 @@ Data = Mapping[str, "xr.Dataset"]
 _PARTS = {"train": "training", "valid": "validation", "test": "test"}
 _CLASSES, _FILES, _REASONS, _EXAMPLES, _VALUES = 50, 20, 20, 3, 6
 _BINS = 48
+_PLACE = 48  # characters
 
 
 def data_section(data: Data, reading: Mapping[str, Any], absent: Mapping[str, str], cards: tuple[Card, ...]) -> Section:
@@ -28,6 +29,7 @@ def data_section(data: Data, reading: Mapping[str, Any], absent: Mapping[str, st
         *_lost(reading.get("leaks") or (), id="leaks", title="Texts that stand in more than one part",
                caption="A model can know these test texts by heart, so that its accuracy on them says little."),
         *_lengths(data),
+        *_sampled(reading.get("sampled") or ()),
     ]  # fmt: skip
     body = [
         *_rows(reading),
@@ -47,6 +49,8 @@ def _rows(reading: Mapping[str, Any]) -> list[str]:
         left = reading["rows"] - reading.get("kept", reading["rows"])
         out = f"{counted(left)} are left out" if left else "none is left out"
         said.append(f"{counted(reading['rows'])} rows were read, {counted(reading.get('kept'))} are used, {out}.")
+    if reading.get("split"):
+        said.append(f"The split into training, validation and test texts: {reading['split']}.")
     if "leaks" in reading and not reading["leaks"]:
         said.append("No text stands in more than one of training, validation and test data.")
     lengths = reading.get("lengths") or {}
@@ -137,14 +141,37 @@ def _lost(entries: Sequence[Mapping[str, Any]], *, id: str, title: str, caption:
     )]  # fmt: skip
 
 
+def _sampled(entries: Sequence[Mapping[str, Any]]) -> list[Figure]:
+    """What stands for more than was looked at: a figure, how many, of how many."""
+    if not entries:
+        return []
+    columns: dict[str, list[Any]] = {
+        "used": [entry["used"] for entry in entries],
+        "of": [entry["of"] for entry in entries],
+        "what": [shortened(entry.get("what", "texts"), LINE) for entry in entries],
+    }
+    words = {name: [counted(value) for value in columns[name]] for name in ("used", "of")}
+    return [plain_table(
+        distinct(shortened(entry["figure"], LINE) for entry in entries), columns, id="sampled", shown=words,
+        title="Figures that look at some of the data",
+        caption="Drawn at random, the same whenever the study is run. All else is of all texts.",
+    )]  # fmt: skip
+
+
 def _examples(examples: Sequence[Mapping[str, Any]]) -> str:
     shown = [
-        f"{shortened(example.get('place', ''))}: “\u2068{shortened(example['text'], LINE)}\u2069”"
+        f"{_place(example)}: “\u2068{shortened(example['text'], LINE)}\u2069”"
         if str(example.get("text") or "").strip()
-        else shortened(example.get("place", ""))
+        else _place(example)
         for example in examples[:_EXAMPLES]
     ]
     return "; ".join(shown) or "–"
+
+
+def _place(example: Mapping[str, Any]) -> str:
+    """File and row; of a long path its end, where the row is."""
+    place = str(example.get("place", ""))
+    return shortened(place if len(place) <= _PLACE else f"…{place[1 - _PLACE :]}", _PLACE)
 
 
 def _lengths(data: Data) -> list[Figure]:

@@ -33,6 +33,6 @@ def try_section(data: Data, about: Mapping[str, Any], absent: Mapping[str, str],
         "try", "What to try", statement,
         body=(*missing(_WANTED, data, absent, section="try"), *([" ".join(advice)] if advice else [])), cards=cards,
         figures=tuple(figures),
-        how_measured="Uniform is mean pooling. `attnlab compare --file` has the long form: more variants, learning "
+        how_measured="Uniform is mean pooling. “attnlab compare --file” has the long form: more variants, learning "
                      "curves, the labels that each needs, and what is only speed.",
     )  # fmt: skip

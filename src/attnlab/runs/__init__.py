@@ -1,10 +1,12 @@
 """Sweeps: a plan is a grid of settings for a work function; where its results lie; where it is computed."""
 
 from attnlab.runs._chunks import Chunks
+from attnlab.runs._dask import Cluster
 from attnlab.runs._datasets import load_record, provenance, save_record, slug
 from attnlab.runs._execute import AbstractExecutor, InProcess, Interrupt, Job, Outcome, Worker
+from attnlab.runs._lock import unlock
 from attnlab.runs._plan import Plan, Run
-from attnlab.runs._processes import Processes
+from attnlab.runs._processes import Processes, executor_for
 from attnlab.runs._progress import Event
 from attnlab.runs._record import Failure
 from attnlab.runs._results import FailureGroup, Results
@@ -15,6 +17,7 @@ from attnlab.runs._work import RunContext, load_function
 __all__ = [
     "AbstractExecutor",
     "Chunks",
+    "Cluster",
     "Event",
     "Failure",
     "FailureGroup",
@@ -30,10 +33,12 @@ __all__ = [
     "Store",
     "StoreWarning",
     "Worker",
+    "executor_for",
     "load_function",
     "load_record",
     "provenance",
     "run_plan",
     "save_record",
     "slug",
+    "unlock",
 ]

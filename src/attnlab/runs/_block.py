@@ -43,17 +43,23 @@ def pack(stacks: Iterable[Stack]) -> bytes:
     return buffer.getvalue()
 
 
-def unpack(path: Path, chosen: Chosen | None = None) -> list[Stack]:
+def unpack(block: Path | bytes, chosen: Chosen | None = None) -> list[Stack]:
     """The stacks of a block whose checksum is known to be right; of each only the ``chosen`` variables.
 
-    ``chosen`` maps a stack's header (``{name: {"dims", "coord", …}}``) to names.
+    The block is a local file, of which only what is chosen is read, or its bytes. ``chosen`` maps a stack's header
+    (``{name: {"dims", "coord", …}}``) to names.
     """
     import xarray as xr
+    import zarr.buffer
     import zarr.storage
 
-    with zipfile.ZipFile(path) as archive:
+    with zipfile.ZipFile(io.BytesIO(block) if isinstance(block, bytes) else block) as archive:
         groups = sorted({name.split("/")[0] for name in archive.namelist() if name.startswith("stack")})
-    store = zarr.storage.ZipStore(path, mode="r", read_only=True)
+        if isinstance(block, bytes):
+            entries = {name: zarr.buffer.cpu.Buffer.from_bytes(archive.read(name)) for name in archive.namelist()}
+            store = zarr.storage.MemoryStore(dict(entries), read_only=True)
+        else:
+            store = zarr.storage.ZipStore(block, mode="r", read_only=True)
     try:
         stacks = []
         for group in groups:

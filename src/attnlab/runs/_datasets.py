@@ -7,9 +7,11 @@ import json
 import os
 import platform
 import re
+import tempfile
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,9 @@ import xarray as xr
 
 import attnlab
 from attnlab._errors import AttnlabError
+from attnlab._places import is_file, is_remote, make_folder, read_bytes, reading
+from attnlab.runs._files import write_atomic
+from attnlab.runs._store import disk_error
 
 
 def slug(name: str) -> str:
@@ -39,10 +44,12 @@ def save_record(
     folder: Path, name: str, schema: int, content: Mapping[str, Any], data: Mapping[str, xr.Dataset]
 ) -> None:
     """Write ``content`` as the JSON file ``name``, with the data sets that belong to it; never half of it."""
-    record = {"schema": schema, **content, "data": save_datasets(folder, data)}
-    temporary = folder / f"{name}.part"
-    temporary.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    temporary.replace(folder / name)
+    try:
+        record = {"schema": schema, **content, "data": save_datasets(folder, data)}
+        text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+        write_atomic(folder / name, text.encode())
+    except OSError as error:
+        raise disk_error(folder, error) from error
 
 
 def load_record(
@@ -50,10 +57,12 @@ def load_record(
 ) -> tuple[dict[str, Any], dict[str, xr.Dataset]]:
     """The ``fields`` of a record that ``command`` wrote, and its data sets; whatever is wrong with it is an error."""
     path = folder / name
-    if not path.is_file():
-        raise AttnlabError(f"{folder} has no {name}; run `{command} --out {folder}` first")
+    with reading(folder):
+        if not is_file(path):
+            raise AttnlabError(f"{folder} has no {name}; run `{command} --out {folder}` first")
+        text = read_bytes(path)
     try:
-        record = json.loads(path.read_text("utf-8"))
+        record = json.loads(text)
         content, found, files = {field: record[field] for field in fields}, record["schema"], record["data"]
     except (ValueError, KeyError, TypeError) as error:
         raise AttnlabError(f"{path} is not a record of attnlab ({error!r}); run `{command}` again") from None
@@ -64,7 +73,7 @@ def load_record(
 
 def save_datasets(folder: Path, data: Mapping[str, xr.Dataset]) -> dict[str, str]:
     """Write data sets to ``folder/data``; their paths in the folder, by label. A half-written file is never seen."""
-    (folder / "data").mkdir(parents=True, exist_ok=True)
+    make_folder(folder / "data")
     files = {}
     for label, one in data.items():
         files[label] = f"data/{slug(label)}-{hashlib.sha256(label.encode()).hexdigest()[:8]}.zarr.zip"
@@ -81,9 +90,10 @@ def load_datasets(folder: Path, files: Mapping[str, str]) -> dict[str, xr.Datase
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                store = zarr.storage.ZipStore(folder / name, mode="r")
-                data[label] = xr.open_zarr(store, consolidated=False, chunks=None).load()
-                store.close()
+                with _on_disk(folder / name) as path:
+                    store = zarr.storage.ZipStore(path, mode="r")
+                    data[label] = xr.open_zarr(store, consolidated=False, chunks=None).load()
+                    store.close()
         except Exception as error:
             raise AttnlabError(f"{folder / name} cannot be read ({error}); run the command again") from None
     return data
@@ -92,11 +102,23 @@ def load_datasets(folder: Path, files: Mapping[str, str]) -> dict[str, xr.Datase
 def _write(data: xr.Dataset, path: Path) -> None:
     import zarr.storage
 
-    temporary = path.with_name(path.name + ".part")
-    with warnings.catch_warnings():
+    with tempfile.TemporaryDirectory(prefix="attnlab-") as folder, warnings.catch_warnings():
         # Zarr warns that fixed-width strings have no specification yet.
         warnings.simplefilter("ignore")
+        temporary = Path(folder) / path.name
         store = zarr.storage.ZipStore(temporary, mode="w")
         data.to_zarr(store, consolidated=False)
         store.close()
-    temporary.replace(path)
+        write_atomic(path, temporary.read_bytes())
+
+
+@contextmanager
+def _on_disk(path: Path) -> Iterator[Path]:
+    """A file of this machine with the same content."""
+    if not is_remote(path):
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="attnlab-") as folder:
+        copy = Path(folder) / path.name
+        copy.write_bytes(read_bytes(path))
+        yield copy

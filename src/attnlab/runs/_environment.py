@@ -47,7 +47,7 @@ def compilation_cache() -> Path | None:
     if given == "":
         return None
     base = Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "attnlab"
-    folder = base.expanduser() / "jax" / _processor()
+    folder = base.expanduser() / "jax" / processor()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
@@ -55,7 +55,7 @@ def compilation_cache() -> Path | None:
     return folder
 
 
-def _processor() -> str:
+def processor() -> str:
     """A name for this kind of processor."""
     about = platform.machine()
     with suppress(OSError):

@@ -1,19 +1,17 @@
-"""Files that are whole or absent, and a folder that one command owns."""
+"""Files that are whole or absent."""
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
-import socket
 import time
 import uuid
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from attnlab._errors import AttnlabError
+from attnlab._places import is_remote, listed, modified, move, put_bytes, read_bytes, remove
 
 _TEMPORARY = ".tmp-"
 _SETTLED_SECONDS = 60.0
@@ -23,7 +21,11 @@ def write_atomic(path: Path, data: bytes, *, sync_folder: bool = True) -> None:
     """Write under a temporary name in the same folder, flush to disk, rename: never half a file under ``path``.
 
     Without ``sync_folder`` the new name may be forgotten in a loss of power until something else is written there.
+    At a URL the file is put under its own name: object stores show it whole or not at all.
     """
+    if is_remote(path):
+        put_bytes(path, data)
+        return
     temporary = path.with_name(f"{_TEMPORARY}{uuid.uuid4().hex}")
     try:
         with open(temporary, "xb") as file:
@@ -45,43 +47,51 @@ def write_json(path: Path, content: Any, *, sync_folder: bool = True) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file, or ``None`` where the file holds none."""
+    """The content of a JSON file, or ``None`` where the file holds none.
+
+    A URL that cannot be reached is an error: what lies there may be as it should be.
+    """
     try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        return json.loads(read_bytes(path))
+    except ValueError:
+        return None
+    except OSError as error:
+        if is_remote(path) and not isinstance(error, FileNotFoundError):
+            raise
         return None
 
 
 def checksum(path: Path) -> str:
     """SHA-256 of a file."""
+    if is_remote(path):
+        return hashlib.sha256(read_bytes(path)).hexdigest()
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def set_aside(path: Path) -> Path:
     """Rename a file that is not what it should be to ``*.bad``; nothing is deleted or overwritten."""
+    present = listed(path.parent)
     aside = path.with_name(path.name + ".bad")
     number = 1
-    while aside.exists():
+    while aside.name in present:
         number += 1
         aside = path.with_name(f"{path.name}.{number}.bad")
-    os.replace(path, aside)
+    move(path, aside)
     return aside
 
 
 def is_settled(path: Path) -> bool:
     """Whether nobody can still be at work on a file: it is older than the last breath of an orphaned process."""
-    try:
-        return time.time() - path.stat().st_mtime > _SETTLED_SECONDS
-    except OSError:
-        return False
+    written = modified(path)
+    return written is not None and time.time() - written > _SETTLED_SECONDS
 
 
 def remove_temporaries(folder: Path) -> None:
     """Remove our own half-written files that a killed process left behind."""
-    for path in folder.glob(f"{_TEMPORARY}*"):
-        if is_settled(path):
-            path.unlink(missing_ok=True)
+    for name in listed(folder):
+        if name.startswith(_TEMPORARY) and is_settled(folder / name):
+            remove(folder / name)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -91,61 +101,3 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-class FolderLock:
-    """A folder's lock file, with process and host of who holds it.
-
-    The operating system frees the lock when its holder dies, so that the lock of a dead process is simply taken over.
-    The file itself stays: removing it would let two commands hold two locks.
-    """
-
-    def __init__(self, folder: Path):
-        self._path = folder / "lock"
-        self._file: IO[str] | None = None
-
-    def acquire(self) -> None:
-        """Take the lock, or say who holds it."""
-        file = open(self._path, "a+", encoding="utf-8")  # noqa: SIM115  (held until release)
-        try:
-            file.seek(0)
-            holder = self._holder(file.read())
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # Locks of another machine may be invisible here; what it wrote is not.
-                taken = holder.get("host") not in (None, socket.gethostname())
-            except BlockingIOError:
-                taken = True
-            if taken:
-                raise AttnlabError(
-                    f"{self._path.parent} is in use by process {holder.get('pid', '?')} on {holder.get('host', '?')}: "
-                    f"wait until it ends, or stop it; if that machine is gone, remove {self._path}"
-                )
-            self._write(file, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
-        except BaseException:
-            file.close()
-            raise
-        self._file = file
-
-    def release(self) -> None:
-        """Give the lock back."""
-        if self._file is not None:
-            with suppress(OSError):
-                self._write(self._file, "")
-            self._file.close()
-            self._file = None
-
-    @staticmethod
-    def _write(file: IO[str], text: str) -> None:
-        file.seek(0)
-        file.truncate()
-        file.write(text)
-        file.flush()
-
-    @staticmethod
-    def _holder(text: str) -> dict[str, Any]:
-        try:
-            holder = json.loads(text)
-        except ValueError:
-            return {}
-        return holder if isinstance(holder, dict) else {}

@@ -55,7 +55,7 @@ def origin() -> dict[str, Any]:
 
 def write_plan(path: Path, plan: Plan) -> None:
     """Store the plan with its origin; a plan that changed keeps the date of the first."""
-    before = read_json(path) if path.exists() else None
+    before = read_json(path)
     created = before.get("created") if isinstance(before, dict) else None
     head = {"schema": SCHEMA, "kind": KIND, **origin(), "machine": _machine(), "created": created or _now()}
     write_json(path, {**head, "changed": _now(), "plan": plan.to_json()})
@@ -90,12 +90,14 @@ def read_block_label(path: Path) -> Block | None:
         return None
 
 
-def write_failures(folder: Path, failures: Iterable[Failure]) -> None:
-    """Store failures in one new file; the name sorts by time."""
+def write_failures(folder: Path, failures: Iterable[Failure], *, stamp: str | None = None) -> str | None:
+    """Store failures in one new file; its name, which begins with the time or the ``stamp`` and sorts by it."""
     records = [failure.to_json() for failure in failures]
-    if records:
-        path = folder / f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.json"
-        write_json(path, {"schema": SCHEMA, "when": _now(), "failures": records})
+    if not records:
+        return None
+    name = f"{stamp or f'{time.time_ns():020d}'}-{uuid.uuid4().hex[:8]}.json"
+    write_json(folder / name, {"schema": SCHEMA, "when": _now(), "failures": records})
+    return name
 
 
 def read_failures(path: Path) -> list[Failure] | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnlab._errors import AttnlabError
+from attnlab._places import reading
 from attnlab.runs._combine import combine
 from attnlab.runs._plan import Plan
 from attnlab.runs._settings import nearest
@@ -46,7 +47,10 @@ class Results:
 
     @classmethod
     def read(cls, folder: str | Path, *, failure_limit: float = 0.1) -> Results:
-        """Look at a sweep that lies in a folder, finished or not. Nothing is computed, no user's code imported."""
+        """Look at a sweep that lies in a folder or at a URL, finished or not.
+
+        Nothing is computed, no user's code is imported.
+        """
         return cls(Store.read(folder), failure_limit=failure_limit)
 
     def __repr__(self) -> str:
@@ -126,7 +130,8 @@ class Results:
         return self._store.run(self.plan.runs[index].hash)
 
     def _load(self, chosen: Callable[[dict[str, Any]], Iterable[str]] | None) -> xr.Dataset:
-        stacks = list(self._store.stacks((run.hash for run in self._finished), chosen))
+        with reading(self.folder):
+            stacks = list(self._store.stacks((run.hash for run in self._finished), chosen))
         data = combine(self.plan, stacks)
         about = {
             "plan": self.plan.name, "work": self.plan.work, "root_seed": self.plan.root_seed,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 import warnings
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from attnlab._errors import AttnlabError
+from attnlab._places import is_private
 from attnlab.runs._chunks import Chunks
-from attnlab.runs._execute import AbstractExecutor, InProcess, Interrupt, Job
+from attnlab.runs._execute import AbstractExecutor, InProcess, Interrupt, Job, Outcome
 from attnlab.runs._plan import Plan, Run
 from attnlab.runs._processes import Processes
 from attnlab.runs._progress import Event, Reporter, interruptible, progress_bar
@@ -24,6 +26,8 @@ def run_plan(
 ) -> Results:  # fmt: skip
     """Compute what a plan asks for and the folder does not hold yet.
 
+    - ``folder``: a folder, or the URL of one (``"s3://bucket/sweep"``). It has one owner at a time: a second call on it
+      raises an error that says who is at work there.
     - ``processes``: how many worker processes, by default one for each core; 0 computes in this process. Or any
       ``executor``. Results do not depend on it, bit for bit, as long as each process has one thread.
     - ``progress``: whether to draw a bar on standard error, by default where that is a terminal; ``on_event`` is
@@ -71,11 +75,14 @@ def _compute(
     done = 0
     with (
         progress_bar(progress) as bar,
-        closing(executor.outcomes(Job(plan.work, store.folder, plan.root_seed), chunks, interrupt)) as outcomes,
+        _reached(store.folder, executor) as reached,
+        closing(executor.outcomes(Job(plan.work, reached, plan.root_seed), chunks, interrupt)) as outcomes,
     ):
         reporter = Reporter(plan.name, len(plan.runs), len(plan.runs) - len(missing), bar, on_event)
         reporter.tell(0, 0, 0)
         for outcome in outcomes:
+            if reached is not store.folder:
+                _adopt(store, reached, outcome)
             store.note(outcome.blocks, outcome.failures)
             chunks.observe(outcome.seconds)
             finished, failed = sum(len(block.runs) for block in outcome.blocks), len(outcome.failures)
@@ -83,6 +90,26 @@ def _compute(
             reporter.tell(finished, failed, running=len(missing) - len(chunks) - done)
             if outcome.refused is not None:
                 raise disk_error(store.folder, outcome.refused)
+            store.keep_few_files()
+
+
+@contextmanager
+def _reached(folder: Path, executor: AbstractExecutor) -> Iterator[Path]:
+    """Where workers write: the folder itself, or a temporary one where it lies in the memory of this process."""
+    if not is_private(folder) or isinstance(executor, InProcess):
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="attnlab-") as spool:
+        for part in ("blocks", "failures"):
+            (Path(spool) / part).mkdir()
+        yield Path(spool)
+
+
+def _adopt(store: Store, spool: Path, outcome: Outcome) -> None:
+    try:
+        store.adopt(spool, outcome.blocks, outcome.failures)
+    except OSError as error:
+        raise disk_error(store.folder, error) from error
 
 
 def _consolidate(store: Store) -> None:

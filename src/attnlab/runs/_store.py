@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -11,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnlab._errors import AttnlabError
+from attnlab._places import is_file, is_remote, listed, make_folder, place, read_bytes, reading, remove
 from attnlab.runs import _block
-from attnlab.runs._files import FolderLock, checksum, is_settled, remove_temporaries, set_aside, write_atomic
+from attnlab.runs._files import checksum, is_settled, remove_temporaries, set_aside, write_atomic
+from attnlab.runs._lock import FolderLock, UrlLock, lock_of
 from attnlab.runs._plan import Plan
 from attnlab.runs._record import (
     Block,
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 
 _LARGE_RUNS, _LARGE_BYTES = 512, 16_000_000
 _MERGED_RUNS, _MERGED_BYTES = 1024, 32_000_000
+# So that ten thousand runs never need a thousand files, blocks of large runs hold so many too, as far as memory allows.
+_FEWEST_RUNS, _MOST_BYTES = 24, 256_000_000
+_NEW_FILES = 64  # so many new blocks, or new files of failures, are merged while a sweep is under way
+_LOOKS = 50
 
 
 class StoreWarning(UserWarning):
@@ -40,9 +45,10 @@ class StoreWarning(UserWarning):
 
 def disk_error(folder: Path, error: OSError | str) -> AttnlabError:
     """The one message for a disk that refuses writes."""
+    advice = "check the connection and your permissions" if is_remote(folder) else "free some space or make it writable"
     return AttnlabError(
-        f"cannot write to {folder} ({error}): all runs that finished before are kept; "
-        "free some space or make the folder writable, then start the same command again"
+        f"cannot write to {folder} ({error}): all runs that finished before are kept; {advice}, then start the same "
+        "command again"
     )
 
 
@@ -53,10 +59,14 @@ def save_runs(folder: Path, stacks: Iterable[Stack]) -> Block:
     digest = hashlib.sha256(data).hexdigest()
     hashes = tuple(run_hash for stack in merged for run_hash in stack.hashes)
     block = Block(digest[:24], digest, len(data), hashes)
-    # The label first: a label without its block is nothing, a block without a label would be a foreign file.
+    save_block(folder, block, data)
+    return block
+
+
+def save_block(folder: Path, block: Block, data: bytes) -> None:
+    """Write a block. The label first: a label without block is nothing, a block without label a foreign file."""
     write_block_label(folder / "blocks", block)
     write_atomic(folder / "blocks" / f"{block.stem}.zip", data)
-    return block
 
 
 def save_failures(folder: Path, failures: Iterable[Failure]) -> None:
@@ -67,24 +77,31 @@ def save_failures(folder: Path, failures: Iterable[Failure]) -> None:
 class Store:
     """A sweep's folder: ``plan.json``, ``blocks/*.zip`` with ``*.json`` labels, ``failures/*.json``, ``lock``.
 
+    The folder may be a URL; there the lock is ``locks/*.json``.
+
     ``Store.read`` looks only and never changes anything; ``Store.open`` owns the folder until ``close`` (use it in a
     ``with`` statement). A block whose bits are not those that were written is never read: its runs count as not done.
     """
 
-    def __init__(self, folder: Path, plan: Plan, lock: FolderLock | None):
+    def __init__(self, folder: Path, plan: Plan, lock: FolderLock | UrlLock | None):
         self.folder, self.plan, self._lock = folder, plan, lock
         self._verified: set[str] = set()
         self._blocks: dict[str, Block] = {}
         self._failures: dict[str, Failure] = {}
+        self._failed_in: dict[str, int] = {}  # the files of failures that are large enough to be left alone
+        self._new_blocks = self._new_failures = 0
 
     @classmethod
     def read(cls, folder: str | Path) -> Store:
         """Look at a stored sweep."""
-        folder = Path(folder)
-        if not (folder / "plan.json").is_file():
-            raise AttnlabError(f"{folder} holds no sweep: expected a folder with a plan.json; run a plan into it first")
-        store = cls(folder, read_plan(folder / "plan.json"), None)
-        store._scan()
+        folder = place(folder)
+        with reading(folder):
+            if not is_file(folder / "plan.json"):
+                raise AttnlabError(
+                    f"{folder} holds no sweep: expected a folder with a plan.json; run a plan into it first"
+                )
+            store = cls(folder, read_plan(folder / "plan.json"), None)
+            store._scan()
         return store
 
     @classmethod
@@ -94,11 +111,11 @@ class Store:
         The same sweep: the same work function, name and root seed. Every block's checksum is verified; bad files are
         renamed to ``*.bad`` and named in a warning.
         """
-        folder = Path(folder)
-        lock = FolderLock(folder)
+        folder = place(folder)
+        lock = lock_of(folder)
         try:
             for part in (folder, folder / "blocks", folder / "failures"):
-                part.mkdir(parents=True, exist_ok=True)
+                make_folder(part)
             lock.acquire()
             store = cls(folder, plan, lock)
             store._claim()
@@ -136,24 +153,47 @@ class Store:
 
     def note(self, blocks: Iterable[Block], failures: Iterable[Failure]) -> None:
         """Take notice of what a worker has just written."""
+        blocks, failures = list(blocks), list(failures)
         self._blocks.update((block.stem, block) for block in blocks)
         self._failures.update((failure.hash, failure) for failure in failures)
+        self._new_blocks += len(blocks)
+        self._new_failures += bool(failures)
+        if self._lock is not None and self._lock.lost is not None:
+            raise AttnlabError(
+                f"{self.folder} was taken away from this command by {self._lock.lost}; all runs that finished before "
+                "are kept, start it again when the other one has ended"
+            )
+
+    def adopt(self, spool: Path, blocks: Iterable[Block], failures: Iterable[Failure]) -> None:
+        """Store what workers that cannot reach this folder have written to a folder of this machine."""
+        for block in blocks:
+            path = spool / "blocks" / f"{block.stem}.zip"
+            save_block(self.folder, block, path.read_bytes())
+            path.unlink()
+            path.with_suffix(".json").unlink()
+        save_failures(self.folder, failures)
+        for path in (spool / "failures").glob("*.json"):  # what they say comes with the outcomes, too
+            path.unlink()
 
     def stacks(self, wanted: Iterable[str], chosen: _block.Chosen | None = None) -> Iterator[Stack]:
         """The stored stacks that hold any of the wanted runs; of each only the ``chosen`` variables."""
         left = set(wanted)
-        for block in list(self._blocks.values()):
-            if left.isdisjoint(block.runs):
-                continue
-            if not self._path(block).exists():  # another command has merged it into a larger one since we looked
-                self._scan()
-                yield from self.stacks(left, chosen)
+        for _ in range(_LOOKS):
+            vanished = False
+            for block in list(self._blocks.values()):
+                if left.isdisjoint(block.runs):
+                    continue
+                found = self._unpacked(block, chosen)
+                if found is not None:
+                    left.difference_update(block.runs)
+                    yield from found
+                elif is_file(self._path(block)):
+                    self._report([self._path(block)], "run the plan again to compute its runs anew")
+                else:
+                    vanished = True
+            if not vanished:
                 return
-            if not self._is_sound(block):
-                self._report([self._path(block)], "run the plan again to compute its runs anew")
-                continue
-            left.difference_update(block.runs)
-            yield from _block.unpack(self._path(block), chosen)
+            self._scan()  # another command has merged it into a larger one since we looked
 
     def run(self, run_hash: str) -> xr.Dataset:
         """One run's data set, exactly as its work function returned it."""
@@ -162,32 +202,62 @@ class Store:
                 return stack.dataset(run_hash)
         raise AttnlabError(f"run {run_hash[:12]} is not stored: it failed, or was not computed yet")
 
+    def keep_few_files(self) -> None:
+        """Merge what has come in since the last time, if it is much; only its owner calls this, during a sweep.
+
+        A disk that is too full for it is no misfortune: what is stored is stored.
+        """
+        with suppress(OSError):
+            if self._new_blocks >= _NEW_FILES:
+                self._consolidate_blocks()
+            if self._new_failures >= _NEW_FILES:
+                self._consolidate_failures(at_most=_LARGE_RUNS)
+
     def consolidate(self) -> None:
         """Merge small blocks into larger ones. New first, then old: a crash between leaves harmless duplicates."""
-        small = [b for b in self._blocks.values() if len(b.runs) < _LARGE_RUNS and b.size < _LARGE_BYTES]
-        for batch in _batches([block for block in small if self._is_sound(block)]):
-            stacks = [stack for block in batch for stack in _block.unpack(self._path(block))]
-            merged = save_runs(self.folder, stacks)
-            for block in batch:
+        self._consolidate_blocks()
+        self._consolidate_failures()
+
+    def _consolidate_blocks(self) -> None:
+        self._new_blocks = 0
+        for batch in _batches([block for block in self._blocks.values() if _is_small(block)]):
+            found = {block.stem: self._unpacked(block, None) for block in batch}
+            sound = [block for block in batch if found[block.stem] is not None]
+            if len(sound) < 2:
+                continue
+            merged = save_runs(self.folder, (stack for block in sound for stack in found[block.stem] or ()))
+            for block in sound:
                 if block.stem != merged.stem:
-                    self._path(block).unlink()
-                    self._path(block).with_suffix(".json").unlink()
+                    # The block before its label, as whoever looks on takes a block without a label for damaged.
+                    remove(self._path(block))
+                    remove(self._path(block).with_suffix(".json"))
                     del self._blocks[block.stem]
             self._blocks[merged.stem] = merged
             self._verified.add(merged.stem)
-        self._consolidate_failures()
 
-    def _consolidate_failures(self) -> None:
-        files = sorted((self.folder / "failures").glob("*.json"))
-        if len(files) > 1:
-            save_failures(self.folder, self.failures.values())
-            for path in files:
-                path.unlink()
+    def _consolidate_failures(self, at_most: int | None = None) -> None:
+        """Merge files of failures; with ``at_most`` only those with fewer, so that none is written again and again."""
+        self._new_failures = 0
+        folder, finished = self.folder / "failures", self.finished
+        names = sorted(name for name in listed(folder) if name.endswith(".json"))
+        names = [name for name in names if at_most is None or self._failed_in.get(name, 0) < at_most]
+        read = {name: read_failures(folder / name) for name in names}
+        files = {name: failures for name, failures in read.items() if failures is not None}
+        if len(files) < 2:
+            return
+        last = {failure.hash: failure for failures in files.values() for failure in failures}
+        kept = [failure for failure in last.values() if failure.hash not in finished]
+        # Under the time of the last of them: what was written since comes after.
+        merged = write_failures(folder, kept, stamp=max(files).partition("-")[0])
+        if merged is not None:
+            self._failed_in[merged] = len(kept)
+        for name in files:
+            remove(folder / name)
 
     def _claim(self) -> None:
         """Check that the folder is this sweep's, and store the plan if it is new or has changed."""
         path = self.folder / "plan.json"
-        if path.exists():
+        if is_file(path):
             stored = read_plan(path)
             for what in ("work", "name", "root_seed"):
                 theirs, ours = getattr(stored, what), getattr(self.plan, what)
@@ -202,10 +272,25 @@ class Store:
 
     def _scan(self) -> None:
         """Find out what is stored. Labels are enough for that; only an owner verifies checksums at once."""
+        names, bad = self._look()
+        for _ in range(_LOOKS):
+            there = [path for path in bad if is_file(path)]
+            if there == bad:
+                break
+            names, bad = self._look()
+        if self._lock is not None:
+            self._tidy(names)
+        self._report(bad, "its runs are computed anew" if self._lock else "run the plan again to compute its runs anew")
+
+    def _look(self) -> tuple[list[str], list[Path]]:
+        """Read all labels and failures; the names beside the blocks, and files that are not what they should be.
+
+        Where another command is merging files, some of these may be gone by now: then it is time to look again.
+        """
         self._blocks.clear()
         bad = []
-        blocks = self.folder / "blocks"
-        sizes = {entry.name: entry.stat().st_size for entry in os.scandir(blocks)} if blocks.is_dir() else {}
+        blocks, failures = self.folder / "blocks", self.folder / "failures"
+        sizes = _calmly_listed(blocks, ".zip")
         for name in sorted(name for name in sizes if name.endswith(".zip")):
             path = blocks / name
             block = read_block_label(path.with_suffix(".json"))
@@ -213,15 +298,13 @@ class Store:
                 bad.append(path)
             else:
                 self._blocks[block.stem] = block
-        for path in sorted((self.folder / "failures").glob("*.json")):
-            records = read_failures(path)
+        for name in sorted(name for name in _calmly_listed(failures, ".json") if name.endswith(".json")):
+            records = read_failures(failures / name)
             if records is None:
-                bad.append(path)
+                bad.append(failures / name)
             else:
                 self._failures.update((failure.hash, failure) for failure in records)
-        if self._lock is not None:
-            self._tidy(sizes)
-        self._report(bad, "its runs are computed anew" if self._lock else "run the plan again to compute its runs anew")
+        return list(sizes), bad
 
     def _tidy(self, names: Iterable[str]) -> None:
         """Remove our own leftovers of killed processes: temporary files, and labels whose block never came."""
@@ -233,7 +316,7 @@ class Store:
             label = self.folder / "blocks" / name
             lonely = name.endswith(".json") and f"{label.stem}.zip" not in present
             if lonely and is_settled(label) and read_block_label(label) is not None:
-                label.unlink()
+                remove(label)
 
     def _report(self, bad: list[Path], consequence: str) -> None:
         """Set bad files aside if the folder is ours, and say so."""
@@ -243,7 +326,7 @@ class Store:
         for path in bad:
             names.append(set_aside(path).name if self._lock is not None else path.name)
             label = path.with_suffix(".json")
-            if self._lock is not None and path.suffix == ".zip" and label.exists():
+            if self._lock is not None and path.suffix == ".zip" and is_file(label):
                 set_aside(label)
         warnings.warn(
             f"{self.folder}: {', '.join(names)} is not what attnlab wrote (half-written, damaged or foreign); "
@@ -258,10 +341,44 @@ class Store:
     def _is_sound(self, block: Block) -> bool:
         """Whether the file holds the bits that were written; computed once."""
         if block.stem not in self._verified:
-            with suppress(OSError):
+            try:
                 if checksum(self._path(block)) == block.sha256:
                     self._verified.add(block.stem)
+            except OSError as error:
+                if is_remote(self.folder) and not isinstance(error, FileNotFoundError):
+                    raise  # it cannot be reached, and may be as it should be
         return block.stem in self._verified
+
+    def _unpacked(self, block: Block, chosen: _block.Chosen | None) -> list[Stack] | None:
+        """The stacks of a block, or ``None`` where the file is gone or not what was written."""
+        path = self._path(block)
+        try:
+            if not is_remote(path):
+                return _block.unpack(path, chosen) if self._is_sound(block) else None
+            data = read_bytes(path)
+        except FileNotFoundError:
+            return None
+        if hashlib.sha256(data).hexdigest() != block.sha256:
+            return None
+        self._verified.add(block.stem)
+        return _block.unpack(data, chosen)
+
+
+def _calmly_listed(folder: Path, ending: str) -> dict[str, int]:
+    """What lies in a folder, listed while nothing came: a listing may else miss both the merged file and its parts."""
+    found = listed(folder)
+    for _ in range(_LOOKS):
+        again = listed(folder)
+        if {name for name in again if name.endswith(ending)} <= set(found):
+            return again
+        found = again
+    return found
+
+
+def _is_small(block: Block) -> bool:
+    if len(block.runs) < _FEWEST_RUNS:
+        return block.size < _MOST_BYTES
+    return len(block.runs) < _LARGE_RUNS and block.size < _LARGE_BYTES
 
 
 def _batches(blocks: list[Block]) -> Iterator[list[Block]]:
@@ -269,7 +386,8 @@ def _batches(blocks: list[Block]) -> Iterator[list[Block]]:
     batch: list[Block] = []
     runs = size = 0
     for block in sorted(blocks, key=lambda block: block.stem):
-        if batch and (runs + len(block.runs) > _MERGED_RUNS or size + block.size > _MERGED_BYTES):
+        room = _MERGED_BYTES if runs >= _FEWEST_RUNS else _MOST_BYTES
+        if batch and (runs + len(block.runs) > _MERGED_RUNS or size + block.size > room):
             if len(batch) > 1:
                 yield batch
             batch, runs, size = [], 0, 0

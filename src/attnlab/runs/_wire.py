@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
+from attnlab._places import place, whole_name
 from attnlab.runs._execute import Job, Outcome
 from attnlab.runs._plan import Run
 from attnlab.runs._record import Block, Failure
@@ -19,10 +19,10 @@ def line(content: dict[str, Any]) -> bytes:
     return json.dumps(content).encode() + b"\n"
 
 
-def job_message(job: Job, path: Iterable[str]) -> bytes:
-    """The first message to a worker: what it must know, and where the parent imports from."""
-    about = {"work": job.work, "folder": str(job.folder.resolve()), "root_seed": job.root_seed}
-    return line({"do": "begin", "job": about, "path": list(path)})
+def job_message(job: Job, path: Iterable[str], *, tell: bool = False) -> bytes:
+    """The first message to a worker: what it must know, where the parent imports from, whether to ``tell`` each run."""
+    about = {"work": job.work, "folder": whole_name(job.folder), "root_seed": job.root_seed}
+    return line({"do": "begin", "job": about, "path": list(path), "tell": tell})
 
 
 def chunk_message(runs: Iterable[Run]) -> bytes:
@@ -41,7 +41,7 @@ def outcome_message(outcome: Outcome) -> bytes:
 
 def read_job(message: dict[str, Any]) -> Job:
     """The inverse of ``job_message``."""
-    return Job(message["job"]["work"], Path(message["job"]["folder"]), message["job"]["root_seed"])
+    return Job(message["job"]["work"], place(message["job"]["folder"]), message["job"]["root_seed"])
 
 
 def read_chunk(message: dict[str, Any]) -> tuple[Run, ...]:

@@ -13,11 +13,13 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 from attnlab._errors import AttnlabError
 from attnlab.runs import _wire
 from attnlab.runs._execute import Worker
+from attnlab.runs._plan import Run
 from attnlab.runs._work import load_work
 
 
@@ -45,8 +47,10 @@ def main() -> None:
 def _serve(message: dict[str, Any], listener: _Listener) -> int:
     """Compute chunk after chunk; a new job may begin between two of them, and finds what is compiled."""
     worker: Worker | None = None
+    tells = False
     while True:
         if message["do"] == "begin":
+            tells = message.get("tell", False)
             sys.path[:] = message["path"]
             job = _wire.read_job(message)
             try:
@@ -58,7 +62,8 @@ def _serve(message: dict[str, Any], listener: _Listener) -> int:
             listener.say(_wire.line({"say": "ready"}))
         else:
             assert worker is not None, "the first message begins a job"
-            outcome = worker.compute(_wire.read_chunk(message), lambda: False)
+            runs = _wire.read_chunk(message)
+            outcome = worker.compute(listener.announced(runs, worker) if tells else runs, lambda: False)
             with worker.lock:  # no two answers at once
                 listener.say(_wire.outcome_message(outcome))
         message = listener.orders.get()
@@ -77,6 +82,15 @@ class _Listener(threading.Thread):
         """Answer the parent."""
         self._answers.write(message)
         self._answers.flush()
+
+    def announced(self, runs: Iterable[Run], worker: Worker) -> Iterator[Run]:
+        """The runs; the parent is told when each begins, and when what is left is to store them."""
+        for run in runs:
+            with worker.lock:
+                self.say(_wire.line({"say": "run"}))
+            yield run
+        with worker.lock:
+            self.say(_wire.line({"say": "storing"}))
 
     def run(self) -> None:
         """Hand jobs and chunks on; on stop store what is finished and leave; on the end of input just leave."""

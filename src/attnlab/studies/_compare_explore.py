@@ -15,9 +15,16 @@ import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
-from attnlab.runs import AbstractExecutor, Event, InProcess, Processes, Results, provenance, run_plan
+from attnlab.runs import AbstractExecutor, Event, Results, executor_for, provenance, run_plan
 from attnlab.studies._compare_answers import LONGER, advise, compare_longer, hopeless, measure_comparison, shown
-from attnlab.studies._exploration import Exploration, card, checked_folder, store_exploration
+from attnlab.studies._exploration import (
+    Exploration,
+    card,
+    checked_folder,
+    corpus_folder,
+    shared_corpus,
+    store_exploration,
+)
 from attnlab.studies._study import arm_plan, split_arms
 from attnlab.studies._text_prepare import Prepared, TextSource, prepare_texts
 
@@ -109,7 +116,8 @@ class Comparison:
 
 
 def explore_compare(
-    asked: Comparison, folder: str | Path, *, processes: int | None = None, progress: bool | None = None,
+    asked: Comparison, folder: str | Path, *, processes: int | None = None,
+    executor: AbstractExecutor | None = None, progress: bool | None = None,
     on_event: Callable[[Event], None] | None = None, on_stage: Stage | None = None, command: str = "",
 ) -> Exploration:  # fmt: skip
     """Compare variants; writes ``compare.json`` and the data. Interrupted and called again, it goes on where it was.
@@ -126,7 +134,7 @@ def explore_compare(
         prepared = prepare_texts(asked.source)
     work, base = _settings(asked, prepared, out)
     with ExitStack() as stack:
-        executor = InProcess() if processes == 0 else stack.enter_context(Processes(processes))
+        executor = stack.enter_context(executor_for(processes, executor))
         run = _Runner(out, work, base, executor, progress, on_event)
         told("learning curves")
         counts = dict.fromkeys(asked.variants, min(asked.seeds, _FIRST) if asked.drop else asked.seeds)
@@ -199,8 +207,12 @@ def _settings(asked: Comparison, prepared: Prepared | None, out: Path) -> tuple[
         return TEACHERS, {"relevant": asked.relevant(), **changed}
     if prepared is None:
         return WORDS, {"sizes": _TOPIC_SIZES, **changed}
-    place = prepared.save(out / "corpus")
-    grid = {"step_sizes": (0.001, 0.003, 0.01), "weight_decays": (0.0,), "sizes": text_sizes(len(prepared.train))}
+    place = shared_corpus(prepared.save(corpus_folder(out)), out)
+    grid = {
+        "step_sizes": (0.0028, 0.0046, 0.0077, 0.013),
+        "weight_decays": (0.0,),
+        "sizes": text_sizes(len(prepared.train)),
+    }
     return WORDS, {"folder": str(place), "data": prepared.hash, **grid, **changed}
 
 

@@ -76,8 +76,8 @@ def fit_words(s: WordSettings, context: RunContext) -> xr.Dataset:
     """
     import jax
 
+    from attnlab.models import moving_parts
     from attnlab.studies._compare_variants import Variant, VariantLoss, VariantMeasure
-    from attnlab.studies._pooling import _moving as moving  # what a pooling student trains, as in that study
     from attnlab.studies._pooling import curve_order
     from attnlab.training import Recipe, choose, fit_grid
 
@@ -95,7 +95,7 @@ def fit_words(s: WordSettings, context: RunContext) -> xr.Dataset:
     found = choose(fit_grid(
         start, loss, measure, own, {"valid": checked, "test": tested}, sizes=s.sizes,
         key=jax.random.split(curve_key)[1], step_sizes=s.step_sizes, weight_decays=s.weight_decays,
-        recipe=Recipe(s.steps, s.batch_size), trained=moving,
+        recipe=Recipe(s.steps, s.batch_size), trained=moving_parts,
     ))  # fmt: skip
     if not s.course:
         return found
@@ -104,7 +104,7 @@ def fit_words(s: WordSettings, context: RunContext) -> xr.Dataset:
     best, names = found.isel(size=-1), ("entropy", "accuracy", *(() if known is None else ("attention",)))
     course, _ = train_course(
         start, loss, measure, own, tested, names=names, steps=s.steps, step_size=float(best.step_size),
-        weight_decay=float(best.weight_decay), batch_size=s.batch_size, seed=s.seed, moving=moving, dtype=s.dtype,
+        weight_decay=float(best.weight_decay), batch_size=s.batch_size, seed=s.seed, moving=moving_parts, dtype=s.dtype,
     )  # fmt: skip
     return found.merge(course)
 
@@ -113,6 +113,7 @@ def fit_words(s: WordSettings, context: RunContext) -> xr.Dataset:
 def _texts(folder: str, data: str, root_seed: int) -> tuple[Corpus, Corpus, Corpus]:
     """A user's corpora: long texts shortened, many validation and test texts thinned out."""
     from attnlab.studies._text_prepare import open_prepared
+    from attnlab.studies._text_sample import shortened
 
     train, valid, test, _, content = open_prepared(folder)
     if content != data:
@@ -121,24 +122,6 @@ def _texts(folder: str, data: str, root_seed: int) -> tuple[Corpus, Corpus, Corp
     few = [part.subset(np.sort(rng.permutation(len(part))[:_LOOKED_AT])) for part in (valid, test)]
     first, second, third = (shortened(part, _LONGEST, rng) for part in (train, *few))
     return first, second, third
-
-
-def shortened(corpus: Corpus, most: int, rng: np.random.Generator) -> Corpus:
-    """The corpus with ``most`` words, drawn at random, of every sentence that has more.
-
-    >>> from attnlab.tasks import Corpus
-    >>> corpus = Corpus.from_tokens([["a", "b", "b", "c"], ["a"]], labels=[0, 1])
-    >>> shortened(corpus, 2, np.random.default_rng(0)).lengths.tolist()
-    [2, 1]
-    """
-    if int(corpus.lengths.max()) <= most:
-        return corpus
-    rows, words = (np.repeat(each, corpus.counts) for each in (corpus.rows, corpus.words))
-    order = np.lexsort((rng.random(len(rows)), rows))
-    place = np.arange(len(rows)) - np.repeat(np.cumsum(corpus.lengths) - corpus.lengths, corpus.lengths)
-    kept = order[place < most]
-    pairs = rows[kept], words[kept]
-    return type(corpus).from_pairs(*pairs, labels=corpus.labels, vocabulary=corpus.vocabulary, classes=corpus.classes)
 
 
 def _corpora(

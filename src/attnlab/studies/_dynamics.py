@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
-from attnlab.runs import Event, provenance, run_plan
+from attnlab.runs import AbstractExecutor, Event, provenance, run_plan
 from attnlab.studies._exploration import Exploration, card, checked_folder, store_exploration
 from attnlab.studies._measure import axis, measure_endings, measure_relation, predicted_errors
 from attnlab.studies._study import arm_plan, split_arms
@@ -30,6 +30,7 @@ def explore(
     seeds: int = 4,
     until: float = 1e12,
     processes: int | None = None,
+    executor: AbstractExecutor | None = None,
     progress: bool | None = None,
     on_event: Callable[[Event], None] | None = None,
     command: str = "",
@@ -47,7 +48,9 @@ def explore(
     begun = time.monotonic()
     plan = arm_plan(WORK, "dynamics", {"run": changed}, seeds)
     name = hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:8]
-    results = run_plan(plan, out / "runs" / name, processes=processes, progress=progress, on_event=on_event)
+    results = run_plan(
+        plan, out / "runs" / name, processes=processes, executor=executor, progress=progress, on_event=on_event
+    )
     if results.interrupted:
         return Exploration(out, {}, interrupted=True)
     if results.finished == 0:

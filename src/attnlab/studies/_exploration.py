@@ -10,7 +10,9 @@ from typing import Any
 import xarray as xr
 
 from attnlab._errors import AttnlabError
+from attnlab._places import is_file, listed, place, reading, share, working_copy
 from attnlab.runs import load_record, save_record
+from attnlab.studies._text_prepare import RECORD
 
 SCHEMA = 1
 COMMANDS = {"claims": "attnlab reproduce", "dynamics": "attnlab dynamics", "samples": "attnlab samples",
@@ -36,12 +38,15 @@ class Exploration:
 
 
 def checked_folder(folder: str | Path, kind: str) -> Path:
-    """The folder for what a command writes; refused if it is a file, or holds what another command wrote."""
-    out = Path(folder)
-    if out.exists() and not out.is_dir():
+    """The folder or URL for what a command writes; refused if it is a file, or holds what another command wrote."""
+    out = place(folder)
+    with reading(out):
+        present = listed(out)
+        is_taken = not present and is_file(out)
+    if is_taken:
         raise AttnlabError(f"{out} is a file; expected a folder, or a name that is free")
     for other, command in COMMANDS.items():
-        if other != kind and (out / f"{other}.json").exists():
+        if other != kind and f"{other}.json" in present:
             raise AttnlabError(f"{out} holds what `{command}` wrote; give another folder (--out)")
     return out
 
@@ -56,11 +61,26 @@ def store_exploration(
 
 def read_exploration(folder: str | Path) -> Exploration:
     """What a command about one configuration wrote. Nothing is computed."""
-    out = Path(folder)
-    kinds = [kind for kind in COMMANDS if kind != "claims" and (out / f"{kind}.json").is_file()]
+    out = place(folder)
+    with reading(out):
+        present = listed(out)
+    kinds = [kind for kind in COMMANDS if kind != "claims" and f"{kind}.json" in present]
     kind = kinds[0] if kinds else "dynamics"
     record, data = load_record(out, f"{kind}.json", SCHEMA, ("about",), COMMANDS[kind])
     return Exploration(out, data, record["about"], kind=kind)
+
+
+def corpus_folder(out: Path) -> Path:
+    """Where corpora are prepared, on this machine even where ``out`` is a URL: they are mapped into memory."""
+    return working_copy(out / "corpus")
+
+
+def shared_corpus(prepared: Path, out: Path) -> Path:
+    """Where workers find a corpus that was prepared in ``corpus_folder(out)``."""
+    try:
+        return share(prepared, out / "corpus" / prepared.name, RECORD)
+    except OSError as error:
+        raise AttnlabError(f"cannot write to {out} ({error}): make it writable, then start again") from error
 
 
 def card(label: str, text: str, headline: str = "", measure: str = "", verdict: str | None = None) -> dict[str, Any]:

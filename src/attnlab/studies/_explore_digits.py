@@ -16,7 +16,7 @@ import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
-from attnlab.runs import Event, provenance, run_plan
+from attnlab.runs import AbstractExecutor, Event, provenance, run_plan
 from attnlab.stats import bootstrap_interval
 from attnlab.studies._curves import Question, tabulate
 from attnlab.studies._digits import ATTENTION, STUDENTS, WORK, DigitsSettings
@@ -43,6 +43,7 @@ def explore_digits(
     seeds: int = 8,
     against: str = "baseline",
     processes: int | None = None,
+    executor: AbstractExecutor | None = None,
     progress: bool | None = None,
     on_event: Callable[[Event], None] | None = None,
     command: str = "",
@@ -67,8 +68,8 @@ def explore_digits(
     arms |= {student: arm | {"sizes": few} for student, arm in arms.items() if student in ATTENTION}
     name = hashlib.sha256((json.dumps(changed, sort_keys=True) + mark).encode()).hexdigest()[:8]
     results = run_plan(
-        arm_plan(WORK, "digits", arms, seeds), out / "runs" / name, processes=processes, progress=progress,
-        on_event=on_event,
+        arm_plan(WORK, "digits", arms, seeds), out / "runs" / name, processes=processes, executor=executor,
+        progress=progress, on_event=on_event,
     )  # fmt: skip
     if results.interrupted:
         return Exploration(out, {}, interrupted=True, kind="digits")

@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
-from attnlab.runs import Event, provenance, run_plan
+from attnlab.runs import AbstractExecutor, Event, provenance, run_plan
 from attnlab.stats import wilson_interval
 from attnlab.studies._exploration import Exploration, card, checked_folder, store_exploration
 from attnlab.studies._landscape import GOOD
@@ -39,6 +39,7 @@ def explore_landscape(
     *,
     seeds: int = 1,
     processes: int | None = None,
+    executor: AbstractExecutor | None = None,
     progress: bool | None = None,
     on_event: Callable[[Event], None] | None = None,
     command: str = "",
@@ -62,7 +63,9 @@ def explore_landscape(
     changed = {k: v for k, v in asdict(settings).items() if v != default[k] and k not in ("arm", "seed")}
     name = hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:8]
     plan = arm_plan(WORK, "landscape", {settings.model: changed}, seeds)
-    results = run_plan(plan, out / "runs" / name, processes=processes, progress=progress, on_event=on_event)
+    results = run_plan(
+        plan, out / "runs" / name, processes=processes, executor=executor, progress=progress, on_event=on_event
+    )
     if results.interrupted:
         return Exploration(out, {}, interrupted=True, kind="landscape")
     if results.finished == 0:

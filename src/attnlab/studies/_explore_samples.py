@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
-from attnlab.runs import Event, provenance, run_plan
+from attnlab.runs import AbstractExecutor, Event, provenance, run_plan
 from attnlab.studies._curves import Question, choices, tabulate
 from attnlab.studies._exploration import Exploration, card, checked_folder, store_exploration
 from attnlab.studies._measure import axis
@@ -42,6 +42,7 @@ def explore_samples(
     seeds: int = 8,
     against: str | None = None,
     processes: int | None = None,
+    executor: AbstractExecutor | None = None,
     progress: bool | None = None,
     on_event: Callable[[Event], None] | None = None,
     command: str = "",
@@ -64,8 +65,8 @@ def explore_samples(
     }
     name = hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:8]
     results = run_plan(
-        arm_plan(WORK, "samples", arms, seeds), out / "runs" / name, processes=processes, progress=progress,
-        on_event=on_event,
+        arm_plan(WORK, "samples", arms, seeds), out / "runs" / name, processes=processes, executor=executor,
+        progress=progress, on_event=on_event,
     )  # fmt: skip
     if results.interrupted:
         return Exploration(out, {}, interrupted=True, kind="samples")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,12 +15,19 @@ import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
-from attnlab.runs import AbstractExecutor, Event, InProcess, Processes, Results, provenance, run_plan
+from attnlab.runs import AbstractExecutor, Event, Results, executor_for, provenance, run_plan
 from attnlab.studies import _text_answers as answers
-from attnlab.studies._exploration import Exploration, checked_folder, store_exploration
+from attnlab.studies._exploration import (
+    Exploration,
+    checked_folder,
+    corpus_folder,
+    shared_corpus,
+    store_exploration,
+)
 from attnlab.studies._study import arm_plan, split_arms
 from attnlab.studies._text import WORK as TRAINING
 from attnlab.studies._text_prepare import Prepared, TextSource, prepare_texts
+from attnlab.studies._text_sample import LENGTHS, sampled
 from attnlab.studies._text_stopped import compact_model, where_stopped
 from attnlab.studies._text_students import TEXT_STUDENTS
 from attnlab.studies._text_students import WORK as STUDENTS
@@ -36,7 +43,6 @@ _FEWEST = 16
 _MOST = 16_384  # labels of the largest size
 _FULL_BATCH = 500_000  # distinct words of all sentences up to which every step sees all of them
 _BATCH = 1024
-_LENGTHS = 5000  # training texts whose length is drawn
 Stage = Callable[[str], None]
 
 
@@ -74,7 +80,8 @@ class TextStudy:
 
 
 def study_texts(
-    study: TextStudy, folder: str | Path, *, processes: int | None = None, progress: bool | None = None,
+    study: TextStudy, folder: str | Path, *, processes: int | None = None,
+    executor: AbstractExecutor | None = None, progress: bool | None = None,
     on_event: Callable[[Event], None] | None = None, on_stage: Stage | None = None, command: str = "",
 ) -> Exploration:  # fmt: skip
     """Study texts; writes ``study.json``, the data, the corpora and the trained model (``model/``) into the folder.
@@ -84,14 +91,14 @@ def study_texts(
     out, begun = checked_folder(folder, "study"), time.monotonic()
     told: Stage = on_stage or (lambda _: None)
     told("reading the texts")
-    prepared = prepare_texts(study.source)
-    place = prepared.save(out / "corpus")
+    prepared = prepare_texts(study.source, folder=corpus_folder(out), on_rows=lambda n: told(f"reading: {n:,} texts"))
+    place = shared_corpus(prepared.save(corpus_folder(out)), out)
     sizes = study.sizes or default_sizes(len(prepared.train))
     with ExitStack() as stack:
-        executor = InProcess() if processes == 0 else stack.enter_context(Processes(processes))
+        executor = stack.enter_context(executor_for(processes, executor))
         run = _Runner(out, prepared.hash, executor, progress, on_event)
         found: dict[str, Results] = {}
-        for stage, work, name, arms, seeds in _sweeps(study, place, prepared, sizes):
+        for stage, work, name, arms, seeds in _sweeps(study, place, prepared, sizes, found):
             told(stage)
             found[name] = run(work, name, arms, seeds)
             if found[name].interrupted:
@@ -144,18 +151,22 @@ class _Runner:
 
 
 def _sweeps(
-    study: TextStudy, place: Path, prepared: Prepared, sizes: tuple[int, ...]
-) -> list[tuple[str, str, str, dict[str, dict[str, Any]], int]]:
-    """What is run: a stage in words, the work function, a name, settings by arm, and seeds of each."""
-    students = _students(study, place, prepared.hash, sizes)
-    variants = try_arms(study.variants, place, prepared.hash, available=len(prepared.train), steps=study.fit_steps)
+    study: TextStudy, place: Path, prepared: Prepared, sizes: tuple[int, ...], found: dict[str, Results]
+) -> Iterator[tuple[str, str, str, dict[str, dict[str, Any]], int]]:
+    """What is run: a stage in words, the work function, a name, settings by arm, and seeds of each.
+
+    ``found`` holds the results so far: variants of attention are tuned near what suited attention.
+    """
+    yield "learning curves", STUDENTS, "students", _students(study, place, prepared.hash, sizes), study.seeds
+    if study.variants:
+        chosen = split_arms(found["students"].dataset())["attention-pooling"].step_size.isel(size=-1)
+        arms = try_arms(
+            study.variants, place, prepared.hash, available=len(prepared.train), steps=study.fit_steps,
+            step_size=float(chosen.median()),
+        )  # fmt: skip
+        yield "variants of attention", VARIANTS, "variants", arms, study.seeds
     training = {"training": _training(study, place, prepared)}
-    sweeps = [
-        ("learning curves", STUDENTS, "students", students, study.seeds),
-        ("variants of attention", VARIANTS, "variants", variants, study.seeds),
-        ("training along the theory's setting", TRAINING, "training", training, study.training_seeds),
-    ]
-    return [sweep for sweep in sweeps if sweep[3]]
+    yield "training along the theory's setting", TRAINING, "training", training, study.training_seeds
 
 
 def _tried(study: TextStudy, results: Results | None) -> Tried | None:
@@ -198,7 +209,7 @@ def _curves(students: Results) -> dict[str, xr.Dataset]:
 
 def _lengths(prepared: Prepared) -> xr.Dataset:
     lengths = prepared.train.lengths
-    chosen = np.random.default_rng(0).permutation(len(lengths))[:_LENGTHS]
+    chosen = np.random.default_rng(0).permutation(len(lengths))[:LENGTHS]
     return xr.Dataset({"length": ("sentence", lengths[np.sort(chosen)])}).assign_attrs(of=len(lengths))
 
 
@@ -229,7 +240,7 @@ def _sentences(first: xr.Dataset, prepared: Prepared, tokenizer: Tokenizer) -> x
     """Some test texts, word by word in their own order, with attention and answer along training."""
     test, classes = prepared.test, np.asarray(prepared.test.classes, dtype=np.str_)
     numbers = first.shown_number.values.astype(int)
-    cut = [tokenizer(prepared.texts["test"][n]) for n in numbers]
+    cut = [tokenizer(prepared.texts["test"][int(n)]) for n in numbers]
     longest = max(len(words) for words in cut)
     shape = (len(numbers), longest)
     words, known = np.full(shape, "", dtype=object), np.zeros(shape, bool)
@@ -321,7 +332,7 @@ def _about(
         "advice": [] if tried is None else tried.advice,
         "tuned": pays.tuned,
         "extrapolation": pays.extrapolation,
-        "reading": prepared.reading,
+        "reading": prepared.reading | {"sampled": sampled(prepared, labels=max(sizes), variants=bool(study.variants))},
         "absent": absent,
         "settings": {**settings.pop("source"), **settings},
         "content": prepared.hash,

@@ -182,7 +182,7 @@ def _pooling(
     train: Corpus, student: str, known: np.ndarray | None, length: int, dim: int, std: float, dtype: str
 ) -> _Student:
     """Word attention whose keys move, or stay at zero."""
-    from attnlab.models import WordAttentionConfig
+    from attnlab.models import WordAttentionConfig, moving_parts
 
     attends = student == "attention-pooling"
     # With one key coordinate and |q| = 1 the key is the score itself, but for its sign.
@@ -192,7 +192,7 @@ def _pooling(
     )  # fmt: skip
     measure = _attentive_measure if attends and known is not None else _Measure(_pooled_answer)
     given = partial(bags, length=length, known=known, dtype=dtype)
-    return _Student(_PoolStart(config, dtype), given, _pooled_answer, measure, _moving)
+    return _Student(_PoolStart(config, dtype), given, _pooled_answer, measure, moving_parts)
 
 
 def _counting(train: Corpus, known: np.ndarray | None, hidden: int, dtype: str) -> _Student:
@@ -247,18 +247,6 @@ def _counts(corpus: Corpus, known: np.ndarray, dtype: str) -> dict[str, Any]:
     counted, there = np.zeros((len(corpus), len(known))), column[corpus.words] >= 0
     counted[corpus.rows[there], column[corpus.words[there]]] = corpus.counts[there]
     return {"x": jnp.asarray(counted, dtype), "y": jnp.asarray(corpus.labels)}
-
-
-def _moving(model: WordAttention) -> Any:
-    """The filter of what ``model.trained`` names."""
-    import equinox as eqx
-    import jax
-
-    still = jax.tree.map(lambda _: False, model)
-    return eqx.tree_at(
-        lambda tree: [getattr(tree, part) for part in model.trained], still,
-        [jax.tree.map(lambda _: True, getattr(model, part)) for part in model.trained],
-    )  # fmt: skip
 
 
 @dataclass(frozen=True)

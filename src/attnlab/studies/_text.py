@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +18,7 @@ from attnlab._errors import AttnlabError
 from attnlab.runs import RunContext
 from attnlab.studies._measure import axis
 from attnlab.studies._text_prepare import is_prepared, open_prepared
+from attnlab.studies._text_sample import MEASURED, TRAINING, permutations_for, some_of
 from attnlab.studies._topic import _finished
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class TextParts:
     train: Corpus
     valid: Corpus
     test: Corpus
-    sentences: tuple[str, ...]
+    sentences: Sequence[str]
     dropped: tuple[int, int, int]
     unknown: tuple[float, float, float]
     hash: str
@@ -170,7 +171,9 @@ def _part_file(folder: Path, part: str) -> Path:
 
 
 def train_text(settings: TextSettings, context: RunContext) -> xr.Dataset:
-    """Train once, full batch; keep curves over steps and tables of the top words, not every word at every step.
+    """Train once; keep curves over steps and tables of the top words, not every word at every step.
+
+    Of very many sentences curves, pairs and the deletion test look at some (``_text_sample``); training sees all.
 
     - (step): ``loss``, ``accuracy``, ``loss_valid``, ``accuracy_valid``, ``accuracy_test``; means over sentences of
       purity, its null, excess and frequency of the top-attended word (``attended_…``) and of the least attended one.
@@ -190,12 +193,13 @@ def train_text(settings: TextSettings, context: RunContext) -> xr.Dataset:
     corpus, words = _training(s, context.root_seed)
     data, model = _trained(s, corpus, parts, context.root_seed)
     best = int(data.best_step)
+    looked, numbers = some_of(corpus, TRAINING)
     found = _joined(
         data.drop_dims("word"),
-        _curves(data, corpus, words),
+        _curves(data, looked, words),
         _tables(data, corpus, words, best, s.top),
-        _deletion(model, parts.test, s.seed),
-        _pairs(data, corpus, words, parts.sentences, s),
+        _deletion(model, some_of(parts.test, MEASURED)[0], s.seed),
+        _pairs(data, looked, words, lambda n: parts.sentences[int(numbers[n])], s),
         _kept(data, model, parts.test, s) if s.keep else xr.Dataset(),
     )
     about = {"content": parts.hash, "dropped": list(parts.dropped), "unknown": list(parts.unknown)}
@@ -219,7 +223,7 @@ def _labelled(source: str, permutations: int, permuted: tuple[int, int] | None) 
     if permuted is not None:
         labels = np.random.default_rng(permuted).permutation(corpus.labels)
         corpus = dataclasses.replace(corpus, labels=labels)
-    return corpus, excess_purity(corpus, seed=0, permutations=permutations)
+    return corpus, excess_purity(corpus, seed=0, permutations=permutations_for(corpus, permutations))
 
 
 def _trained(s: TextSettings, corpus: Corpus, parts: TextParts, root_seed: int) -> tuple[xr.Dataset, WordAttention]:
@@ -241,7 +245,11 @@ def _trained(s: TextSettings, corpus: Corpus, parts: TextParts, root_seed: int) 
         corpus, head=s.head, embedding_dim=s.dim, key_dim=s.query_dim, embedding_std=s.embedding_std,
         query_std=s.query_std,
     )  # fmt: skip
-    record: list[AbstractProbe] = [Loss(), Accuracy(), Scores(), Norms(), Loss("valid")]
+    measured = {name: some_of(part, MEASURED)[0] for name, part in (("valid", parts.valid), ("test", parts.test))}
+    own = None
+    if s.batch_size is not None and len(corpus) > MEASURED:
+        own, measured["train"] = "train", some_of(corpus, MEASURED)[0]
+    record: list[AbstractProbe] = [Loss(own), Accuracy(own), Scores(), Norms(), Loss("valid")]
     record += [Accuracy("valid"), Accuracy("test")]
     if s.surroundings:
         record.append(Surroundings())
@@ -249,12 +257,13 @@ def _trained(s: TextSettings, corpus: Corpus, parts: TextParts, root_seed: int) 
         record.append(_shown_probe(parts.test, s.shown))
     run = train(
         config, corpus, steps=s.steps, seeds=[s.seed], optimizer=GradientDescent(s.step_size), record=record,
-        when=Every(s.every), splits={"valid": parts.valid, "test": parts.test}, root_seed=root_seed, dtype=s.dtype,
+        when=Every(s.every), splits=measured, root_seed=root_seed, dtype=s.dtype,
         batch_size=s.batch_size,
         # Nothing ends a run early: this only keeps the parameters of the best row.
         stop=EarlyStopping("valid", patience=s.steps + 1), progress=False,
     )  # fmt: skip
-    return _finished(run), run.models[s.seed]
+    renamed = {} if own is None else {"loss_train": "loss", "accuracy_train": "accuracy"}
+    return _finished(run).rename(renamed), run.models[s.seed]
 
 
 def _curves(data: xr.Dataset, corpus: Corpus, words: xr.Dataset) -> xr.Dataset:
@@ -297,7 +306,7 @@ def _deletion(model: WordAttention, test: Corpus, seed: int) -> xr.Dataset:
 
 
 def _pairs(
-    data: xr.Dataset, corpus: Corpus, words: xr.Dataset, sentences: tuple[str, ...], s: TextSettings
+    data: xr.Dataset, corpus: Corpus, words: xr.Dataset, sentence: Callable[[int], str], s: TextSettings
 ) -> xr.Dataset:
     """Words that compete in a sentence; nothing where no order of attention changes."""
     from attnlab.dynamics import competition, telling_pairs
@@ -307,7 +316,7 @@ def _pairs(
         return xr.Dataset()
     found = competition(data, corpus, triples).drop_vars(["time", "sentence"], errors="ignore")
     found = found.rename({name: f"pair_{name}" for name in found.data_vars})
-    return found.assign(pair_sentence=("pair", np.asarray([sentences[n] for n, *_ in triples], dtype=np.str_)))
+    return found.assign(pair_sentence=("pair", np.asarray([sentence(n) for n, *_ in triples], dtype=np.str_)))
 
 
 def _kept(data: xr.Dataset, model: WordAttention, test: Corpus, s: TextSettings) -> xr.Dataset:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from attnlab.studies._compare_answers import advise, apart, measure_comparison
 from attnlab.studies._exploration import card
+from attnlab.studies._text_students import STEP_SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
 WORK = "attnlab.studies._compare_words:fit_words"
 TRIED = ("softmax", "softmax:0.25", "sparsemax", "uniform")
 _MOST = 8192  # labels
-_STEP_SIZES = (0.003, 0.01)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +32,23 @@ class Tried:
 
 
 def try_arms(
-    variants: tuple[str, ...], place: Path, content: str, *, available: int, steps: int
+    variants: tuple[str, ...], place: Path, content: str, *, available: int, steps: int, step_size: float
 ) -> dict[str, dict[str, Any]]:
-    """The settings of every variant, all with as many labels (8192 at most) and the same tuning."""
-    common = {"folder": str(place), "data": content, "sizes": (min(available, _MOST),), "step_sizes": _STEP_SIZES,
-              "weight_decays": (0.0,), "steps": steps}  # fmt: skip
+    """The settings of every variant, all with as many labels (8192 at most) and the same tuning: near a step size."""
+    common = {"folder": str(place), "data": content, "sizes": (min(available, _MOST),), "weight_decays": (0.0,),
+              "step_sizes": neighbours(step_size), "steps": steps}  # fmt: skip
     return {variant: {"variant": variant, **common} for variant in variants}
+
+
+def neighbours(step_size: float) -> tuple[float, ...]:
+    """The step size of the grid that is nearest, and those beside it.
+
+    >>> neighbours(0.005), neighbours(0.1)
+    ((0.0028, 0.0046, 0.0077), (0.036, 0.06, 0.1))
+    """
+    place = min(range(len(STEP_SIZES)), key=lambda k: abs(math.log(STEP_SIZES[k] / step_size)))
+    first = min(max(place - 1, 0), len(STEP_SIZES) - 3)
+    return STEP_SIZES[first : first + 3]
 
 
 def what_to_try(arms: Mapping[str, xr.Dataset], *, steps: int) -> Tried:

@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 from numpy import ndarray
 
 from attnlab._errors import AttnlabError
-from attnlab.tasks._corpus_files import open_corpus, save_corpus
+from attnlab.tasks._corpus_files import hash_names, open_corpus, save_corpus
+
+_PIECE = 2**20
 
 
 @dataclass(frozen=True)
@@ -147,11 +150,21 @@ class Corpus:
         >>> Corpus.open(corpus.save(tempfile.mkdtemp())) == corpus
         True
         """
-        stored = open_corpus(folder)
-        said = stored.pop("content_hash")
+        stored, said, trusted = open_corpus(folder)
+        if trusted:
+            return cls._unread(stored, said)
         corpus = cls(**stored)
         if corpus.content_hash != said:
             raise AttnlabError(f"{folder}: the names in corpus.json were changed after they were written; save it anew")
+        return corpus
+
+    @classmethod
+    def _unread(cls, stored: dict[str, Any], content_hash: str) -> Corpus:
+        """A corpus that was checked when it was written: nothing is read of its arrays before it is used."""
+        corpus = cls.__new__(cls)
+        for name, value in stored.items():
+            object.__setattr__(corpus, name, np.asarray(value) if isinstance(value, np.ndarray) else value)
+        object.__setattr__(corpus, "content_hash", content_hash)  # as a cached property keeps it
         return corpus
 
     def __len__(self) -> int:
@@ -264,12 +277,11 @@ class Corpus:
         """SHA-256 over words, counts, labels and names: equal corpora have equal hashes on every machine."""
         digest = hashlib.sha256(b"attnlab.Corpus.1")
         for array in (self.offsets, self.words, self.counts, self.labels):
-            digest.update(np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"))).tobytes())
-        for names in (self.vocabulary, self.classes):
-            for name in names:
-                encoded = name.encode("utf-8", "surrogatepass")
-                digest.update(len(encoded).to_bytes(8, "little") + encoded)
-            digest.update(b"\xff")
+            # In pieces: an array that is mapped into memory may be larger than memory.
+            for first in range(0, len(array), _PIECE):
+                piece = array[first : first + _PIECE]
+                digest.update(np.ascontiguousarray(piece.astype(array.dtype.newbyteorder("<"), copy=False)).data)
+        hash_names(digest, self.vocabulary, self.classes)
         return digest.hexdigest()
 
     def __eq__(self, other: object) -> bool:

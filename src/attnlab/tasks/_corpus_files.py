@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from attnlab.tasks._corpus import Corpus
 
 SCHEMA = 1
+ARRAYS = {"offsets": "int64", "words": "int32", "counts": "int32", "labels": "int32"}
+TRUSTED = 2**26  # bytes of a file from which on one that has kept its size and time of writing is not read through
 _RECORD = "corpus.json"
-_ARRAYS = {"offsets": "int64", "words": "int32", "counts": "int32", "labels": "int32"}
 
 
 def save_corpus(corpus: Corpus, folder: str | Path) -> Path:
@@ -30,26 +32,37 @@ def save_corpus(corpus: Corpus, folder: str | Path) -> Path:
             return place
         raise AttnlabError(f"{place} holds another corpus: choose another folder, or remove it first")
     place.mkdir(parents=True, exist_ok=True)
-    files = {}
-    for name, kind in _ARRAYS.items():
+    for name, kind in ARRAYS.items():
         array = np.ascontiguousarray(getattr(corpus, name)).astype(np.dtype(kind).newbyteorder("<"), copy=False)
-        path = place / f"{name}.npy"
-        _write(path, lambda file, array=array: np.save(file, array, allow_pickle=False))
-        files[path.name] = {"bytes": path.stat().st_size, "sha256": _checksum(path)}
+        _write(place / f"{name}.npy", lambda file, array=array: np.save(file, array, allow_pickle=False))
+    return seal_corpus(corpus, place)
+
+
+def seal_corpus(corpus: Corpus, place: Path) -> Path:
+    """Write ``corpus.json`` beside the arrays, which are there: with it the corpus is whole."""
+    files = {}
+    for path in (place / f"{name}.npy" for name in ARRAYS):
+        state = path.stat()
+        files[path.name] = {"bytes": state.st_size, "sha256": _checksum(path), "written": state.st_mtime_ns}
     content = {
         "kind": "attnlab.Corpus",
         "schema": SCHEMA,
         "content_hash": corpus.content_hash,
+        "names_hash": names_hash(corpus.vocabulary, corpus.classes),
         "files": files,
         "classes": list(corpus.classes),
         "vocabulary": list(corpus.vocabulary),
     }
-    _write(record, lambda file: file.write(json.dumps(content).encode()))
+    _write(place / _RECORD, lambda file: file.write(json.dumps(content).encode()))
     return place
 
 
-def open_corpus(folder: str | Path) -> dict[str, Any]:
-    """The arrays, mapped into memory, and the names of a stored corpus; a file that was changed is refused."""
+def open_corpus(folder: str | Path) -> tuple[dict[str, Any], str, bool]:
+    """The arrays, mapped into memory, and the names of a stored corpus; its content hash; whether it was trusted.
+
+    A file that was cut off or changed is refused. A large one that has its size and time of writing still is trusted:
+    it was checked when it was written, and reading it through in every process would take longer than using it.
+    """
     place = Path(folder)
     record = _read_record(place / _RECORD)
     if record.get("kind") != "attnlab.Corpus" or record.get("schema") != SCHEMA:
@@ -61,18 +74,40 @@ def open_corpus(folder: str | Path) -> dict[str, Any]:
     for name, value in names.items():
         if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
             raise AttnlabError(f"{place / _RECORD}: {name} is no list of names; the file was changed, save it anew")
-    arrays = {name: _array(place / f"{name}.npy", kind, record) for name, kind in _ARRAYS.items()}
-    return {**arrays, **{name: tuple(value) for name, value in names.items()}, "content_hash": record["content_hash"]}
+    arrays = {name: _array(place / f"{name}.npy", kind, record) for name, kind in ARRAYS.items()}
+    named = {name: tuple(value) for name, value in names.items()}
+    trusted = any(found[1] for found in arrays.values())
+    if trusted and names_hash(**named) != record.get("names_hash"):
+        raise AttnlabError(f"{place}: the names in {_RECORD} were changed after they were written; save it anew")
+    return {name: found[0] for name, found in arrays.items()} | named, str(record["content_hash"]), trusted
 
 
-def _array(path: Path, kind: str, record: dict[str, Any]) -> np.ndarray:
+def names_hash(vocabulary: Sequence[str], classes: Sequence[str]) -> str:
+    """SHA-256 over the names of words and classes."""
+    digest = hashlib.sha256()
+    hash_names(digest, vocabulary, classes)
+    return digest.hexdigest()
+
+
+def hash_names(digest: Any, *lists: Sequence[str]) -> None:
+    """Take lists of names into a checksum: the length of each name in bytes, then the name."""
+    for names in lists:
+        encoded = [name.encode("utf-8", "surrogatepass") for name in names]
+        digest.update(b"".join([len(each).to_bytes(8, "little") + each for each in encoded]) + b"\xff")
+
+
+def _array(path: Path, kind: str, record: dict[str, Any]) -> tuple[np.ndarray, bool]:
+    """An array, and whether its content was taken on trust."""
     said = record.get("files", {}).get(path.name, {})
     if not path.is_file():
         raise AttnlabError(f"{path} is missing: the stored corpus is not whole, save it anew")
-    size = path.stat().st_size
-    if size != said.get("bytes"):
-        raise AttnlabError(f"{path} has {size} bytes, expected {said.get('bytes')}: it is cut off or was changed")
-    if _checksum(path) != said.get("sha256"):
+    state = path.stat()
+    if state.st_size != said.get("bytes"):
+        raise AttnlabError(
+            f"{path} has {state.st_size} bytes, expected {said.get('bytes')}: it is cut off or was changed"
+        )
+    trusted = state.st_size >= TRUSTED and state.st_mtime_ns == said.get("written")
+    if not trusted and _checksum(path) != said.get("sha256"):
         raise AttnlabError(f"{path} was changed after it was written: its checksum differs; save the corpus anew")
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -80,7 +115,7 @@ def _array(path: Path, kind: str, record: dict[str, Any]) -> np.ndarray:
         raise AttnlabError(f"{path} is no NumPy array: {error}") from error
     if array.ndim != 1 or array.dtype != np.dtype(kind):
         raise AttnlabError(f"{path} has shape {array.shape} and type {array.dtype}; expected one axis of {kind}")
-    return array
+    return array, trusted
 
 
 def _read_record(path: Path) -> dict[str, Any]:

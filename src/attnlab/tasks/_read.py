@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from attnlab.tasks._texts import Dropped, DroppedRows, LabelValue, Texts, class_
 
 _WHOLE = re.compile(r"([+-]?\d+)\.0+")
 _MISSING = ("", "nan", "NaN")
-_MANY_CLASSES = 50
+MANY_CLASSES = 50
 
 
 def read_texts(
@@ -32,7 +34,7 @@ def read_texts(
     labelled: bool = True,
     header: bool = True,
     classes: Sequence[str] | None = None,
-    max_classes: int = _MANY_CLASSES,
+    max_classes: int = MANY_CLASSES,
 ) -> Texts:
     """Read texts with their labels from one file or several.
 
@@ -57,55 +59,67 @@ def read_texts(
     >>> texts, texts.rows.tolist(), [(entry.reason, entry.count) for entry in texts.dropped]
     (Texts(2 texts, 2 classes: neg 1, pos 1), [2, 3], [('empty', 1)])
     """
-    given = [files] if isinstance(files, str | Path) else list(files)
-    if not given:
-        raise AttnlabError("no file was named: expected at least one with texts")
+    given = named_files(files)
     wanted = Wanted(text, label if labelled else None, labelled, header)
-    gathered = _Gathered(labelled)
+    reader = RowReader(labelled)
+    taken: list[tuple[int, str, str, int]] = []
     for number, one in enumerate(given):
         source = Source.of(one, encoding)
-        gathered.read(number, source, guess_format(source, wanted, format), wanted)
-    texts = gathered.texts_of([str(one) for one in given])
+        taken += [(*row, number) for row in reader.rows(source, guess_format(source, wanted, format), wanted)]
+    reader.check_some(len(taken), given)
+    rows, found, names, numbers = zip(*taken, strict=True)
+    texts = Texts(
+        found, names if labelled else (), np.asarray(rows, np.int64), np.asarray(numbers, np.int64), tuple(given),
+        tuple(reader.formats), tuple(reader.encodings), reader.dropped.entries(), reader.label_values(),
+    )  # fmt: skip
     if labelled:
-        _check_classes(texts, classes, max_classes)
+        check_classes(Counter(texts.labels), given, classes, max_classes, lambda i: (texts.place(i), texts.labels[i]))
     return texts
 
 
-class _Gathered:
-    """What has been read so far."""
+def named_files(files: str | Path | Iterable[str | Path]) -> list[str]:
+    """One file or several, as they were given; none is an error."""
+    given = [files] if isinstance(files, str | Path) else list(files)
+    if not given:
+        raise AttnlabError("no file was named: expected at least one with texts")
+    return [str(one) for one in given]
+
+
+class RowReader:
+    """Goes through files, takes rows or notes why not. What it noted can be stored, and taken up by another.
+
+    ``total``: rows of the present file so far, whether they were taken or not.
+    """
 
     def __init__(self, labelled: bool):
         self.labelled = labelled
-        self.texts: list[str] = []
-        self.labels: list[str] = []
-        self.rows: list[int] = []
-        self.files: list[int] = []
         self.formats: list[str] = []
         self.encodings: list[str] = []
         self.dropped = DroppedRows()
         self.values: Counter[tuple[str, str, str]] = Counter()
-        self.names: dict[str, str] = {}
+        self.total, self._broken = 0, DroppedRows()
+        self._keys: dict[tuple[type, Any], tuple[str, str, str]] = {}
 
-    def read(self, number: int, source: Source, format: str, wanted: Wanted) -> None:
-        """Take every row of a file, or note why not."""
-        self.formats.append(format)
-        self.encodings.append(source.encoding or "utf-8")
-        total, broken = 0, DroppedRows()
-        for row in read_rows(source, format, wanted):
-            total += 1
-            place = f"{source.name}, row {row.number}"
+    def rows(self, source: Source, format: str, wanted: Wanted, *, after: int = 0) -> Iterator[tuple[int, str, str]]:
+        """Row number, text and class of every row that is taken; ``after`` so many rows that were looked at before."""
+        if not after:
+            self.formats.append(format)
+            self.encodings.append(source.encoding or "utf-8")
+            self.total, self._broken = 0, DroppedRows()
+        for row in islice(read_rows(source, format, wanted), after, None):
+            self.total += 1
             text = row.text if isinstance(row.text, str) else _as_text(row.text)
             problem = "malformed" if row.malformed else self._problem(text, row.label)
             if problem:
-                for notes in (self.dropped, broken) if problem in ("malformed", "undecodable") else (self.dropped,):
-                    notes.add(problem, place, text)
+                self._note(problem, f"{source.name}, row {row.number}", text)
                 continue
-            self.texts.append(text)
-            self.rows.append(row.number)
-            self.files.append(number)
-            if self.labelled:
-                self.labels.append(self._class_of(row.label))
-        _check_rows(source, format, total, broken.entries())
+            yield row.number, text, self._class_of(row.label) if self.labelled else ""
+        _check_rows(source, format, self.total, self._broken.entries())
+
+    def _note(self, problem: str, place: str, text: str) -> None:
+        self.dropped.add(problem, place, text)
+        if problem in ("malformed", "undecodable"):
+            self._broken.add(problem, place, text)
 
     def _problem(self, text: str, label: Any) -> str:
         """Why a row is not taken; nothing if it is."""
@@ -125,32 +139,44 @@ class _Gathered:
         return ""
 
     def _class_of(self, label: Any) -> str:
-        name = class_name(label)
-        kind = "str" if isinstance(label, str) else type(label).__name__
-        self.values[str(label), kind, name] += 1
-        # One string per class instead of one per row.
-        return self.names.setdefault(name, name)
+        # Remembered: a label is seen a million times. One string per class, too, instead of one per row.
+        key = self._keys.get((type(label), label))
+        if key is None:
+            kind = "str" if isinstance(label, str) else type(label).__name__
+            key = self._keys.setdefault((type(label), label), (str(label), kind, sys.intern(class_name(label))))
+        self.values[key] += 1
+        return key[2]
 
-    def texts_of(self, names: list[str]) -> Texts:
-        """All of it, or what became of the rows where none is left."""
-        dropped = self.dropped.entries()
-        if not self.texts:
-            what = "; ".join(map(str, dropped)) if dropped else "there is no row below the header"
-            raise AttnlabError(
-                f"{', '.join(names)}: no row with {'text and label' if self.labelled else 'text'}: {what}"
-            )
+    def label_values(self) -> tuple[LabelValue, ...]:
+        """Which value of a label became which class."""
         values = sorted(self.values.items(), key=lambda item: (class_order(item[0][2]), item[0]))
-        return Texts(
-            tuple(self.texts),
-            tuple(self.labels),
-            np.asarray(self.rows, np.int64),
-            np.asarray(self.files, np.int64),
-            tuple(names),
-            tuple(self.formats),
-            tuple(self.encodings),
-            dropped,
-            tuple(LabelValue(value, kind, name, count) for (value, kind, name), count in values),
-        )
+        return tuple(LabelValue(value, kind, name, count) for (value, kind, name), count in values)
+
+    def check_some(self, taken: int, names: Sequence[str]) -> None:
+        """Refuse files of which no row was taken."""
+        if taken:
+            return
+        dropped = self.dropped.entries()
+        what = "; ".join(map(str, dropped)) if dropped else "there is no row below the header"
+        raise AttnlabError(f"{', '.join(names)}: no row with {'text and label' if self.labelled else 'text'}: {what}")
+
+    def record(self) -> dict[str, Any]:
+        """All that was noted, for JSON."""
+        return {
+            "formats": self.formats, "encodings": self.encodings, "total": self.total,
+            "dropped": self.dropped.record(), "broken": self._broken.record(),
+            "values": [[*key, count] for key, count in self.values.items()],
+        }  # fmt: skip
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> RowReader:
+        """A reader of labelled rows that goes on where another stopped."""
+        reader = cls(labelled=True)
+        reader.formats, reader.encodings = list(record["formats"]), list(record["encodings"])
+        reader.total = int(record["total"])
+        reader.dropped, reader._broken = (DroppedRows.of(record[name]) for name in ("dropped", "broken"))
+        reader.values = Counter({(value, kind, name): count for value, kind, name, count in record["values"]})
+        return reader
 
 
 def class_name(label: Any) -> str:
@@ -183,24 +209,29 @@ def _check_rows(source: Source, format: str, total: int, broken: tuple[Dropped, 
         )
 
 
-def _check_classes(texts: Texts, classes: Sequence[str] | None, max_classes: int) -> None:
-    found = list(texts.classes)
+def check_classes(
+    counts: Mapping[str, int], files: Sequence[str], classes: Sequence[str] | None, max_classes: int,
+    row: Callable[[int], tuple[str, str]],
+) -> None:  # fmt: skip
+    """Refuse a label beyond the ``classes`` that are known, or without them a column that looks like no labels.
+
+    ``counts``: rows of each class; ``row``: place and class of the i-th row.
+    """
+    total, found = sum(counts.values()), sorted(counts, key=class_order)
     if classes is not None:
         known = set(classes)
-        strange = next((i for i, name in enumerate(texts.labels) if name not in known), None)
-        if strange is not None:
-            raise AttnlabError(
-                f"{texts.place(strange)}: the label {texts.labels[strange]!r} is not one of the classes "
-                f"{shown(list(classes))}"
-            )
-        return
+        if set(found) <= known:
+            return
+        place, name = next(each for each in map(row, range(total)) if each[1] not in known)
+        raise AttnlabError(f"{place}: the label {name!r} is not one of the classes {shown(list(classes))}")
+    names = ", ".join(files)
     if len(found) < 2:
         raise AttnlabError(
-            f"{', '.join(texts.names)}: all {len(texts)} rows have the one label {found[0]!r}; classification needs at "
-            "least 2 classes: is it the right column (--label)?"
+            f"{names}: all {total} rows have the one label {found[0]!r}; classification needs at least 2 classes: "
+            "is it the right column (--label)?"
         )
-    if len(found) > max_classes or (len(found) == len(texts) > 2):
+    if len(found) > max_classes or (len(found) == total > 2):
         raise AttnlabError(
-            f"{', '.join(texts.names)}: {len(texts)} rows have {len(found)} different labels ({shown(found, 4)}); "
+            f"{names}: {total} rows have {len(found)} different labels ({shown(found, 4)}); "
             f"expected 2 to {max_classes} classes with several rows each: is it the right column (--label)?"
         )

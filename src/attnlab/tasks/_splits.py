@@ -35,16 +35,21 @@ def split_texts(texts: Texts, *, fractions: Sequence[float] = (0.8, 0.1, 0.1), s
     for label in sorted(set(labels[firsts].tolist())):
         members = rng.permutation(np.flatnonzero(labels[firsts] == label))
         if len(members) < len(shares):
-            raise AttnlabError(
-                f"the class {label!r} has {len(members)} different text(s), too few for {len(shares)} parts (training, "
-                "validation, test): give more rows of it, or leave the class out"
-            )
-        part_of_group[members] = np.repeat(np.arange(len(shares)), _counts(len(members), shares))
+            raise too_few(label, len(members), len(shares))
+        part_of_group[members] = np.repeat(np.arange(len(shares)), share_counts(len(members), shares))
     part = part_of_group[groups]
     return tuple(texts.take(np.flatnonzero(part == k)) for k in range(len(shares)))
 
 
-def _counts(total: int, shares: ndarray) -> Int[ndarray, "parts"]:
+def too_few(label: str, texts: int, parts: int) -> AttnlabError:
+    """The refusal of a class that cannot be in every part."""
+    return AttnlabError(
+        f"the class {label!r} has {texts} different text(s), too few for {parts} parts (training, "
+        "validation, test): give more rows of it, or leave the class out"
+    )
+
+
+def share_counts(total: int, shares: ndarray) -> Int[ndarray, "parts"]:
     """Whole numbers ≥ 1 nearest to these shares of a total (largest remainders)."""
     exact = shares * total
     counts = np.floor(exact).astype(np.int64)

@@ -6,8 +6,9 @@ import dataclasses
 import hashlib
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
@@ -114,6 +115,11 @@ class Texts:
         """The classes that occur."""
         return tuple(self.class_counts)
 
+    @property
+    def file_counts(self) -> tuple[int, ...]:
+        """How many texts each of the files has."""
+        return tuple(np.bincount(self.files, minlength=len(self.names)).tolist()) if self.names else ()
+
     def place(self, i: int) -> str:
         """Where text ``i`` stands, in words."""
         return f"{self.names[self.files[i]]}, row {self.rows[i]}" if self.names else f"text {self.rows[i]}"
@@ -157,6 +163,19 @@ class DroppedRows:
     def entries(self) -> tuple[Dropped, ...]:
         """One entry per reason, in the order in which they first occurred."""
         return tuple(Dropped(reason, count, tuple(self._examples[reason])) for reason, count in self._counts.items())
+
+    def record(self) -> list[dict[str, Any]]:
+        """All of it, for JSON."""
+        return [dataclasses.asdict(entry) for entry in self.entries()]
+
+    @classmethod
+    def of(cls, record: Iterable[Mapping[str, Any]]) -> DroppedRows:
+        """What ``record`` wrote."""
+        rows = cls()
+        for entry in record:
+            rows._counts[entry["reason"]] = int(entry["count"])
+            rows._examples[entry["reason"]] = [Example(**example) for example in entry["examples"]]
+        return rows
 
 
 def drop_duplicates(texts: Texts) -> Texts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -63,11 +63,16 @@ class Vocabulary:
         Words that occur fewer than ``min_count`` times are left out; of the others the ``max_size`` most frequent
         are kept (equally frequent ones by name).
         """
-        if min_count < 1 or (max_size is not None and max_size < 2):
-            raise AttnlabError(f"min_count={min_count} must be ≥ 1 and max_size={max_size} must be ≥ 2")
         counted: Counter[str] = Counter()
         for text in texts:
             counted.update(tokenizer(text))
+        return cls.from_counts(counted, min_count=min_count, max_size=max_size)
+
+    @classmethod
+    def from_counts(cls, counted: Mapping[str, int], *, min_count: int = 1, max_size: int | None = None) -> Vocabulary:
+        """The same from how often each word occurs."""
+        if min_count < 1 or (max_size is not None and max_size < 2):
+            raise AttnlabError(f"min_count={min_count} must be ≥ 1 and max_size={max_size} must be ≥ 2")
         kept = [word for word, count in counted.items() if count >= min_count]
         if max_size is not None and len(kept) > max_size:
             kept = sorted(kept, key=lambda word: (-counted[word], word))[:max_size]

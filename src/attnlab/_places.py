@@ -1,0 +1,325 @@
+"""Where things are stored: a folder on this machine, or a URL of any file system that fsspec knows.
+
+Everything that is stored goes through ``place``: a local path stays a ``pathlib.Path``, a URL becomes a path object
+with the same methods. The functions below are those that differ between the two, or must not trust a cached listing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from attnlab._errors import AttnlabError
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+_COLLAPSED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+# Folders are only parts of names there: to make one would, at the top, make a bucket of a mistyped name.
+_FLAT = {"memory", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "oss", "oci"}
+
+
+def place(given: str | Path) -> Path:
+    """Where a path or URL leads: ``pathlib.Path`` on this machine, and what behaves like one elsewhere.
+
+    ``file://`` is this machine. Other schemes (``s3://``, ``gs://``, ``memory://``, …) need ``attnlab[remote]``, and
+    most of them the file system's own package; credentials are taken from where that package looks for them.
+
+    >>> place("results"), place("file:///tmp/results")
+    (PosixPath('results'), PosixPath('/tmp/results'))
+    >>> str(place("memory://results") / "plan.json")
+    'memory://results/plan.json'
+    """
+    if isinstance(given, Path):
+        if given.parts and _COLLAPSED.fullmatch(given.parts[0]):
+            raise AttnlabError(f"{given} looks like a URL that was made a Path: give URLs as strings, 'scheme://…'")
+        return given
+    if not isinstance(given, str) and hasattr(given, "fs"):  # a URL already, perhaps with options of its own
+        return given
+    text = str(given)
+    if "://" not in text:
+        return Path(text)
+    found = _URL.fullmatch(text)
+    if found is None:
+        raise AttnlabError(f"{text!r} is no URL: expected 'scheme://…', such as s3://bucket/folder")
+    scheme, rest = found[1].lower(), found[2]
+    if scheme == "file":
+        return _local(text, rest)
+    if _holds_password(text):
+        # Commands and folders are written into records and pages: a password in a URL would not stay secret.
+        raise AttnlabError(
+            f"the {scheme}:// URL holds a password, which would be written into records: leave it out, and give it to "
+            "the file system's package by its environment variables or fsspec's configuration"
+        )
+    return _remote_path(f"{scheme}://{rest.rstrip('/')}", scheme)
+
+
+def is_remote(path: Path) -> bool:
+    """Whether a place is a URL."""
+    return not isinstance(path, Path)
+
+
+def is_private(path: Path) -> bool:
+    """Whether only this process sees what is stored there."""
+    return is_remote(path) and str(path).startswith("memory://")
+
+
+def whole_name(path: Path) -> str:
+    """The name under which another process of this machine finds the same place."""
+    return str(path) if is_remote(path) else str(path.resolve())
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it; nothing to do where folders are only parts of names."""
+    if not is_remote(path):
+        path.mkdir(parents=True, exist_ok=True)
+        return
+    fs, scheme, name = _fs(path)
+    if scheme not in _FLAT:
+        with errors_of(path):
+            fs.makedirs(name, exist_ok=True)
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a file, asked anew."""
+    if not is_remote(path):
+        return path.is_file()
+    fs, _, name = _fs(path)
+    with errors_of(path):
+        fs.invalidate_cache()
+        try:
+            return fs.info(name)["type"] == "file"
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder, asked anew; where folders are only parts of names, whether anything lies there."""
+    if not is_remote(path):
+        return path.is_dir()
+    fs, _, name = _fs(path)
+    with errors_of(path):
+        fs.invalidate_cache()
+        return bool(fs.isdir(name))
+
+
+def listed(folder: Path) -> dict[str, int]:
+    """The names of what lies in a folder, and the size of each, asked anew; nothing where there is no folder."""
+    if not is_remote(folder):
+        return _listed_here(folder)
+    fs, _, name = _fs(folder)
+    with errors_of(folder):
+        fs.invalidate_cache()
+        try:
+            found = fs.ls(name, detail=True)
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+    # Some stores list a marker of the folder itself.
+    inner = [entry for entry in found if entry["name"].strip("/") != name.strip("/")]
+    return {entry["name"].rstrip("/").rpartition("/")[2]: int(entry.get("size") or 0) for entry in inner}
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file."""
+    if not is_remote(path):
+        return path.read_bytes()
+    fs, _, name = _fs(path)
+    with errors_of(path):
+        return fs.cat_file(name)
+
+
+def put_bytes(path: Path, data: bytes) -> None:
+    """Write a file at a URL under its name: object stores show it whole or not at all."""
+    fs, scheme, name = _fs(path)
+    with errors_of(path):
+        try:
+            fs.pipe_file(name, data)
+        except FileNotFoundError:
+            if scheme in _FLAT:
+                raise
+            fs.makedirs(_fs(path.parent)[2], exist_ok=True)
+            fs.pipe_file(name, data)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, if it is still there."""
+    with errors_of(path):
+        path.unlink(missing_ok=True)
+
+
+def move(path: Path, target: Path) -> None:
+    """Rename a file in its folder."""
+    if not is_remote(path):
+        os.replace(path, target)
+        return
+    with errors_of(path):
+        _fs(path)[0].mv(_fs(path)[2], _fs(target)[2])
+
+
+def modified(path: Path) -> float | None:
+    """When a file was written, in seconds since 1970; ``None`` where that is not known."""
+    try:
+        if not is_remote(path):
+            return path.stat().st_mtime
+        fs, _, name = _fs(path)
+        return fs.modified(name).timestamp()
+    except Exception:  # a file system need not know, and says so in its own way
+        return None
+
+
+def cache_folder() -> Path:
+    """The user's folder for what can be made again: ``ATTNLAB_CACHE``, or the system's place for such things."""
+    given = os.environ.get("ATTNLAB_CACHE")
+    if given == "":
+        return Path(tempfile.gettempdir()) / f"attnlab-{os.getuid()}"
+    base = Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "attnlab"
+    return base.expanduser()
+
+
+def local_copy(folder: str | Path, whole: str) -> Path:
+    """A folder whose files must be mapped into memory: itself on this machine, its copy in the cache for a URL.
+
+    ``whole`` is the file that is written last. A folder must never change under its name (a content hash is part of
+    it): what was copied once is not looked at again.
+    """
+    source = place(folder)
+    if not is_remote(source):
+        return source
+    copy = copy_of(source)
+    if not (copy / whole).is_file():
+        fs, _, name = _fs(source)
+        with errors_of(source), _arriving(copy) as arriving:
+            fs.invalidate_cache()
+            for file in fs.find(name):
+                target = arriving.joinpath(*_parts(file[len(name) :]))
+                target.parent.mkdir(parents=True, exist_ok=True)
+                fs.get_file(file, str(target))
+    return copy
+
+
+def copy_of(folder: Path) -> Path:
+    """Where ``local_copy`` puts the copy of a folder at a URL: the same names, in the user's cache."""
+    scheme, _, name = str(folder).partition("://")
+    return cache_folder().joinpath("copies", scheme, *_parts(name))
+
+
+def working_copy(folder: Path) -> Path:
+    """Where to write a folder whose files must be mapped into memory; at a URL, ``share`` it afterwards."""
+    return copy_of(folder) if is_remote(folder) else folder
+
+
+def share(copy: Path, folder: Path, whole: str) -> Path:
+    """Make a folder that was written to ``working_copy(folder)`` seen at its URL, the file ``whole`` last.
+
+    There already, nothing is written; on this machine there is nothing to do. Returns where others find it.
+    """
+    if not is_remote(folder):
+        return copy
+    if not is_file(folder / whole):
+        files = [path for path in sorted(copy.rglob("*")) if path.is_file()]
+        with errors_of(folder):
+            for path in sorted(files, key=lambda path: path == copy / whole):
+                target = folder.joinpath(*path.relative_to(copy).parts)
+                make_folder(target.parent)
+                _fs(target)[0].put_file(str(path), _fs(target)[2])
+    return folder
+
+
+@contextmanager
+def reading(folder: Path) -> Iterator[None]:
+    """The one message for a place that cannot be looked at."""
+    try:
+        yield
+    except OSError as error:
+        raise AttnlabError(
+            f"cannot read {folder} ({error}): check its name, the connection and your permissions there"
+        ) from error
+
+
+@contextmanager
+def errors_of(path: Path) -> Iterator[None]:
+    """Errors of a file system's own kinds become ``OSError``, as those of this machine's are."""
+    try:
+        yield
+    except (OSError, AttnlabError):
+        raise
+    except Exception as error:
+        if not is_remote(path):
+            raise
+        raise OSError(f"{type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def _arriving(copy: Path) -> Iterator[Path]:
+    """A folder beside ``copy`` that takes its name when it is whole; another process may have been faster."""
+    arriving = copy.with_name(f".tmp-{uuid.uuid4().hex}")
+    arriving.mkdir(parents=True)
+    try:
+        yield arriving
+        with suppress(OSError):
+            arriving.rename(copy)
+    finally:
+        shutil.rmtree(arriving, ignore_errors=True)
+
+
+def _parts(name: str) -> list[str]:
+    """The parts of a name within a folder; none that leads out of it."""
+    parts = [part for part in name.split("/") if part]
+    if ".." in parts:
+        raise AttnlabError(f"{name!r} leads out of its folder: nothing of ours is called so")
+    return parts
+
+
+def _listed_here(folder: Path) -> dict[str, int]:
+    sizes = {}
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):  # it may be gone since the folder was read
+                sizes[entry.name] = entry.stat().st_size
+    return sizes
+
+
+def _local(text: str, rest: str) -> Path:
+    host, slash, path = rest.partition("/")
+    if host not in ("", "localhost") or not slash:
+        raise AttnlabError(f"{text!r}: expected file:///absolute/path; another machine's files need their own scheme")
+    return Path("/" + unquote(path))
+
+
+def _holds_password(url: str) -> bool:
+    try:
+        return bool(urlsplit(url).password)
+    except ValueError:  # no host that could have one
+        return False
+
+
+def _remote_path(url: str, scheme: str) -> Path:
+    try:
+        import fsspec
+        from upath import UPath
+    except ImportError as error:
+        raise AttnlabError(f"{url}: results at URLs need `pip install 'attnlab[remote]'` ({error})") from None
+    try:
+        fsspec.get_filesystem_class(scheme)
+    except ImportError as error:
+        package = re.search(r"[Ii]nstall (?:the )?([a-z0-9_-]+)", str(error))
+        advice = f"`pip install {package[1]}`" if package else "its package"
+        raise AttnlabError(f"{url}: {scheme}:// needs {advice} as well ({error})") from None
+    except ValueError:
+        raise AttnlabError(
+            f"{url}: no file system is called {scheme!r}; expected one that fsspec knows, such as s3, gs or memory"
+        ) from None
+    found: Any = UPath(url)
+    return found
+
+
+def _fs(path: Any) -> tuple[Any, str, str]:
+    """The file system of a URL, its scheme, and the name that it has there."""
+    with errors_of(path):
+        return path.fs, path.protocol, path.path

@@ -1,0 +1,106 @@
+"""A Dask cluster as the place where runs are computed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Generator
+from concurrent.futures import TimeoutError as NotYet
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attnlab.runs._child import TICK_SECONDS, checked_limit
+from attnlab.runs._chunks import Chunks
+from attnlab.runs._dask_crew import Crew
+from attnlab.runs._dask_link import Link, tell
+from attnlab.runs._dask_talk import dismiss
+from attnlab.runs._execute import AbstractExecutor, Interrupt, Job, Outcome
+
+if TYPE_CHECKING:
+    from distributed import Client, Security
+
+
+class Cluster(AbstractExecutor):
+    """The workers of a Dask cluster, with one process for each of their threads.
+
+    - ``scheduler``: its address (``"tcp://host:8786"``), the file that ``dask scheduler --scheduler-file`` writes, or
+      a Dask client;
+    - ``time_limit``: a run that takes longer than so many seconds (compiling included) is stopped and counts as failed;
+    - ``security``: a ``distributed.Security`` for TLS; by default what Dask's configuration says;
+    - ``quiet``: do not print the dashboard's address.
+
+    Workers are sent settings, never models, and compute them in the same single-threaded processes as ``Processes``
+    does: results have the same bits, if the processors are of one kind. Workers that see the store write to it, others
+    send what they have computed. All versions on which results depend are compared first. A worker that dies loses only
+    its chunk, as in ``Processes``; a scheduler that goes away is waited for. A run that is computed twice, because what
+    became of it was not heard, has the same hash and the same bits: it is stored once, or found twice and read once.
+
+    Used as a context, connection and processes stay between sweeps:
+
+        with Cluster("scheduler.json", time_limit=600) as executor:
+            run_plan(first, "a", executor=executor)
+            run_plan(second, "b", executor=executor)
+    """
+
+    def __init__(
+        self, scheduler: str | Path | Client, *, time_limit: float | None = None, security: Security | None = None,
+        quiet: bool = False,
+    ):  # fmt: skip
+        self._limit, self._quiet = checked_limit(time_limit), quiet
+        self._link = Link(scheduler, security)
+        self._owner = uuid.uuid4().hex
+        self._keeps = False
+
+    def __enter__(self) -> Cluster:
+        self._keeps = True
+        self._greet()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._keeps = False
+        self._leave()
+
+    @property
+    def width(self) -> int:
+        """The number of all workers' threads now, at least one; others may join later."""
+        threads: Any = self._link.client.nthreads()
+        return max(1, sum(threads.values()))
+
+    def outcomes(self, job: Job, chunks: Chunks, interrupt: Interrupt) -> Generator[Outcome]:
+        """Keep every worker busy until all chunks are computed."""
+        self._greet()
+        crew = Crew(job, self._link, owner=self._owner, limit=self._limit)
+        try:
+            crew.start()
+            while not interrupt.pressed:
+                yield from crew.listen(TICK_SECONDS)
+                if crew.is_silent or not self._link.is_open:
+                    yield from crew.listen(0)
+                    crew.scatter()
+                    self._link.reconnect(lambda: interrupt.pressed)
+                    if self._link.is_open:
+                        crew.start()
+                    continue
+                crew.hand_out(chunks)
+                if crew.is_idle and not len(chunks):
+                    return
+            yield from crew.stop()
+        finally:
+            crew.close()
+            if not self._keeps:
+                self._leave()
+
+    def _greet(self) -> None:
+        """Connect, and say once where the cluster can be watched."""
+        self._link.client  # noqa: B018  (connects)
+        address = None if self._quiet else self._link.dashboard()
+        if address:
+            tell(f"dashboard: {address}")
+        self._quiet = True
+
+    def _leave(self) -> None:
+        """End the workers' idle processes and the connection."""
+        if self._link.is_open:
+            with suppress(NotYet, OSError):
+                self._link.spawn(dismiss(self._link.client, self._owner)).result(timeout=0.5)
+        self._link.close()
