@@ -10,11 +10,12 @@ import time
 import types
 from pathlib import Path
 
+import dask
 import pytest
 from distributed import Client, LocalCluster
 
 from attnlab._errors import AttnlabError
-from attnlab.runs import Cluster, Event, InProcess, Plan, Processes, Results, run_plan
+from attnlab.runs import Cluster, Event, InProcess, Plan, Processes, Results, _chunks, run_plan
 from attnlab.runs import _dask_crew as crew
 from attnlab.runs import _dask_link as link
 from attnlab.runs import _dask_worker as worker
@@ -32,8 +33,11 @@ def own_cache(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cluster(own_cache):
-    """Two workers on this machine; nannies start them again when they are killed."""
-    with LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0") as found:
+    """Two workers on this machine; nannies start them again when they are killed, however long that takes."""
+    options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": ":0"}
+    patience = {"distributed.deploy.lost-worker-timeout": "10 minutes"}
+    quick = {"distributed.worker.multiprocessing-method": "forkserver"}
+    with dask.config.set(patience | quick), LocalCluster(**options) as found:
         yield found
 
 
@@ -124,34 +128,24 @@ def test_bytes_that_do_not_arrive_as_they_were_written_are_refused(works, tmp_pa
         run_plan(plan_of(works, "numbers", 2), tmp_path / "far", executor=Cluster(client))
 
 
-def test_twenty_random_kills_leave_the_results_as_they_were(works, tmp_path, same_bits, client):
-    runs, kills = 120, random.Random(7)
-    finished, killed = [0], 0
-    over = threading.Event()
+def test_twenty_random_kills_leave_the_results_as_they_were(works, tmp_path, same_bits, client, monkeypatch):
+    monkeypatch.setattr(_chunks, "_MOST_RUNS", 2)  # small chunks: 90 runs then have at least 45 outcomes
+    runs, draw, heard = 90, random.Random(7), 0
+    moments, killed = set(draw.sample(range(1, 45), 20)), []
 
-    def kill_now_and_then() -> None:
-        """After each kill some runs must finish before the next, so that there are always some left to be hit."""
-        nonlocal killed
-        due = 1
-        while killed < 20 and not over.is_set():
-            time.sleep(kills.uniform(0.02, 0.3))
-            # Those that have registered: a nanny gives up on a worker that dies before.
-            alive = list(client.run(os.getpid, on_error="ignore").values()) if finished[0] >= due else []
-            if alive:
-                os.kill(kills.choice(alive), signal.SIGKILL)
-                killed, due = killed + 1, finished[0] + kills.randint(1, 4)
+    def kill(event: Event) -> None:
+        nonlocal heard
+        heard += 1
+        alive: list[int] = []
+        while heard in moments and not alive:  # those that have registered: a nanny gives up on one that dies before
+            alive = list(client.run(os.getpid, on_error="ignore").values())
+        if alive:
+            killed.append(draw.choice(alive))
+            os.kill(killed[-1], signal.SIGKILL)
 
-    killer = threading.Thread(target=kill_now_and_then)
-    killer.start()
-    try:
-        disturbed = run_plan(
-            plan_of(works, "numbers", runs, seconds=0.05), tmp_path / "a", executor=Cluster(client),
-            on_event=lambda event: finished.__setitem__(0, event.finished),
-        )  # fmt: skip
-    finally:
-        over.set()
-        killer.join()
-    assert killed == 20
+    plan = plan_of(works, "numbers", runs, seconds=0.02)
+    disturbed = run_plan(plan, tmp_path / "a", executor=Cluster(client), on_event=kill)
+    assert len(killed) == 20
     assert (disturbed.finished, disturbed.failed) == (runs, 0)
     same_bits(disturbed.dataset(), run_plan(plan_of(works, "numbers", runs), tmp_path / "b", processes=0).dataset())
 
