@@ -20,7 +20,7 @@ from bench_runs import Task, trajectory
 
 from attnlab.runs import Cluster, Plan, Processes, RunContext, run_plan
 
-_TRIAL_SPINS = 2_000_000
+_TRIAL_SPINS = 20_000_000
 
 
 @contextmanager
@@ -44,6 +44,7 @@ def _plan(runs: int, name: str, **base: float) -> Plan:
 
 def _spins(seconds: float) -> int:
     """How much work takes so many CPU seconds here."""
+    trajectory(Task(0, spins=_TRIAL_SPINS // 10), RunContext(0, 0, "0" * 64))  # the first call also imports
     begun = time.process_time()
     trajectory(Task(0, spins=_TRIAL_SPINS), RunContext(0, 0, "0" * 64))
     return round(_TRIAL_SPINS * seconds / (time.process_time() - begun))
@@ -111,7 +112,7 @@ def measure() -> list[dict[str, object]]:
 
 def main() -> None:
     """Run both, perhaps smaller, and print one record a line."""
-    runs, seconds, many = (*sys.argv[1:], "64", "2", "1000")[:3] if len(sys.argv) > 3 else ("64", "2", "1000")
+    runs, seconds, many = sys.argv[1:] or ("64", "2", "1000")
     for record in [*speed_up(int(runs), float(seconds)), *overhead(int(many))]:
         print(json.dumps(record), flush=True)
 

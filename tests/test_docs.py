@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ["README.md", "docs/training.md", "docs/sweeps.md", "docs/dynamics.md", "docs/samples.md",
-         "docs/landscape.md", "docs/text.md", "docs/compare.md"]  # fmt: skip
+         "docs/landscape.md", "docs/text.md", "docs/compare.md", "docs/cluster.md"]  # fmt: skip
 
 
 @pytest.mark.parametrize("page", PAGES)

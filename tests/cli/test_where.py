@@ -45,7 +45,8 @@ def test_every_command_with_runs_takes_a_cluster(command):
 def test_a_cluster_gives_what_a_process_gives(run):
     code, alone, err = run(*TINY, "--processes", "1", "--out", "alone")
     assert code == 0, err
-    with LocalCluster(n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0") as cluster:
+    cluster = LocalCluster(n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0")
+    with cluster:
         code, far, err = run(*TINY, "--cluster", cluster.scheduler_address, "--out", "far", "--time-limit", "300")
     assert code == 0, err
     assert json.loads(far)["points"] == json.loads(alone)["points"]

@@ -10,8 +10,8 @@ import time
 import types
 from pathlib import Path
 
-import dask
 import pytest
+from dask import config
 from distributed import Client, LocalCluster
 
 from attnlab._errors import AttnlabError
@@ -37,7 +37,7 @@ def cluster(own_cache):
     options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": ":0"}
     patience = {"distributed.deploy.lost-worker-timeout": "10 minutes"}
     quick = {"distributed.worker.multiprocessing-method": "forkserver"}
-    with dask.config.set(patience | quick), LocalCluster(**options) as found:
+    with config.set(patience | quick), LocalCluster(**options) as found:
         yield found
 
 
@@ -184,14 +184,22 @@ def test_a_run_whose_workers_always_die_fails_in_the_end(works, tmp_path):
 
 @pytest.mark.parametrize("place", ["process", "cluster"])
 def test_a_run_that_hangs_is_stopped_and_the_others_of_its_chunk_are_kept(works, tmp_path, diary, client, place):
-    executor = Processes(1, time_limit=1.5) if place == "process" else Cluster(client, time_limit=1.5)
+    executor = Processes(1, time_limit=6) if place == "process" else Cluster(client, time_limit=6)
     results = run_plan(plan_of(works, "hanging", 12, diary=str(diary)), tmp_path / "a", executor=executor)
     assert (results.finished, results.failed) == (11, 1)
     (group,) = results.failures
-    assert group.cause == "took longer than the time limit of 1.5 s and was stopped"
+    assert group.cause == "took longer than the time limit of 6 s"
     assert [dict(results.plan.runs[run].settings)["seed"] for run in group.runs] == [2]
     begun = sorted(int(path.name.split("-")[0]) for path in diary.iterdir())
     assert begun == list(range(12)), "every run was begun once"
+
+
+def test_a_run_that_hangs_with_its_whole_process_fails_alone(works, tmp_path, diary):
+    plan = plan_of(works, "hanging", 8, diary=str(diary), label="stubborn")
+    results = run_plan(plan, tmp_path / "a", executor=Processes(1, time_limit=6))
+    assert (results.finished, results.failed) == (7, 1)
+    assert [group.runs for group in results.failures] == [(2,)]
+    assert len(list(diary.glob("2-*"))) == 1
 
 
 def test_other_versions_are_refused_before_any_work(works, tmp_path, diary, client, monkeypatch):
@@ -329,5 +337,6 @@ def test_ctrl_c_while_the_scheduler_is_gone(works, tmp_path, start_dask, start_s
 )
 def test_mistakes_are_named(works, tmp_path, monkeypatch, scheduler, options, words):
     monkeypatch.setattr(link, "_FIRST_SECONDS", 0.1)
+    monkeypatch.setattr(link, "_FIRST_FILE_SECONDS", 0.1)
     with pytest.raises(AttnlabError, match=words):
         run_plan(plan_of(works, "numbers", 1), tmp_path, executor=Cluster(scheduler, **options))

@@ -50,6 +50,7 @@ class Child:
         self._rest = b""
         self._limit: float | None = None
         self._since: float | None = None
+        self._begun = 0
         self._ending: tuple[str, str] | None = None
         self.ready = False
         self.chunk: Chunk | None = None
@@ -68,13 +69,18 @@ class Child:
 
     def give(self, chunk: Chunk) -> None:
         """Have a chunk computed."""
-        self.chunk = self.last = chunk
+        self.chunk, self.last, self._begun = chunk, chunk, 0
         self.say(_wire.chunk_message(chunk))
 
     @property
     def has_died(self) -> bool:
         """Whether the process has ended."""
         return self._process.poll() is not None
+
+    @property
+    def at(self) -> str | None:
+        """The hash of the run that is being computed, if runs are told of."""
+        return self.chunk[self._begun - 1].hash if self.chunk and self._begun else None
 
     @property
     def overdue(self) -> bool:
@@ -93,6 +99,7 @@ class Child:
         messages = [json.loads(text) for text in lines]
         for message in messages:
             self._since = time.monotonic() if message["say"] == "run" else None
+            self._begun += message["say"] == "run"
         return messages, ended
 
     def listen(self, seconds: float) -> tuple[list[dict[str, Any]], bool]:

@@ -7,13 +7,13 @@ from collections.abc import Generator
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attnlab.runs._child import TICK_SECONDS, checked_limit
 from attnlab.runs._chunks import Chunks
 from attnlab.runs._dask_crew import Crew
 from attnlab.runs._dask_link import Link, tell
-from attnlab.runs._dask_talk import dismiss
+from attnlab.runs._dask_talk import count_threads, dismiss
 from attnlab.runs._execute import AbstractExecutor, Interrupt, Job, Outcome
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Cluster(AbstractExecutor):
         self._limit, self._quiet = checked_limit(time_limit), quiet
         self._link = Link(scheduler, security)
         self._owner = uuid.uuid4().hex
-        self._keeps = False
+        self._keeps, self._width = False, 1
 
     def __enter__(self) -> Cluster:
         self._keeps = True
@@ -63,24 +63,25 @@ class Cluster(AbstractExecutor):
     @property
     def width(self) -> int:
         """The number of all workers' threads now, at least one; others may join later."""
-        threads: Any = self._link.client.nthreads()
-        return max(1, sum(threads.values()))
+        self._greet()
+        with suppress(Exception):  # of a scheduler that has just gone; it will be waited for
+            self._width = self._link.spawn(count_threads(self._link.client)).result(timeout=2)
+        return max(1, self._width)
 
     def outcomes(self, job: Job, chunks: Chunks, interrupt: Interrupt) -> Generator[Outcome]:
         """Keep every worker busy until all chunks are computed."""
         self._greet()
         crew = Crew(job, self._link, owner=self._owner, limit=self._limit)
         try:
-            crew.start()
             while not interrupt.pressed:
-                yield from crew.listen(TICK_SECONDS)
                 if crew.is_silent or not self._link.is_open:
                     yield from crew.listen(0)
                     crew.scatter()
                     self._link.reconnect(lambda: interrupt.pressed)
-                    if self._link.is_open:
-                        crew.start()
                     continue
+                if not crew.is_started:
+                    crew.start()
+                yield from crew.listen(TICK_SECONDS)
                 crew.hand_out(chunks)
                 if crew.is_idle and not len(chunks):
                     return

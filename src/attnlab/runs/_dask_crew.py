@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _GREETING_SECONDS = 30.0
 _LONELY_SECONDS = 3.0
-_STOP_SECONDS = 1.6
+_STOP_SECONDS = 1.3
 _MOST_GREETINGS = 5
 _NOT_THERE = ("ModuleNotFoundError", "ImportError", "AttributeError")
 
@@ -73,7 +73,6 @@ class Crew:
         self._retries = Retries(job)
         self._members: dict[str, _Member] = {}
         self._leases: dict[str, _Lease] = {}
-        self._inbox: _dask_talk.Inbox = queue.SimpleQueue()
         self._versions = versions()
         self._watch: Promise[Any] | None = None
         self._unheard: dict[str, int] = {}
@@ -83,6 +82,7 @@ class Crew:
     def _reset(self) -> None:
         self._members.clear()
         self._leases.clear()
+        self._inbox: _dask_talk.Inbox = queue.SimpleQueue()
         self._since = self._last_seen = time.monotonic()
         self._scheduler_known = self._all_known = False
         self.is_silent = False
@@ -100,6 +100,11 @@ class Crew:
     @property
     def _probe(self) -> tuple[str, str]:
         return whole_name(self._token_place), self._token
+
+    @property
+    def is_started(self) -> bool:
+        """Whether somebody looks who is there."""
+        return self._watch is not None
 
     @property
     def is_idle(self) -> bool:
@@ -135,10 +140,14 @@ class Crew:
             **json.loads(_wire.job_message(self._job, _own_path())), **json.loads(_wire.chunk_message(chunk)),
             "key": key, "sweep": self._sweep, "owner": self._owner, "limit": self._limit, "shared": member.shared,
         }  # fmt: skip
-        future = self._link.client.submit(
-            _dask_worker.compute, json.dumps(order).encode(), key=key, workers=[address], allow_other_workers=False,
-            pure=False,
-        )  # fmt: skip
+        try:
+            future = self._link.client.submit(
+                _dask_worker.compute, json.dumps(order).encode(), key=key, workers=[address], pure=False,
+                allow_other_workers=False,
+            )  # fmt: skip
+        except Exception:  # of a client that has just lost its scheduler, which is noticed soon
+            self._retries.back(chunk)
+            return
         member.last = chunk
         self._leases[key] = _Lease(address, chunk, bool(member.shared), future)
         self._link.spawn(_dask_talk.deliver(key, future, self._inbox))
@@ -201,7 +210,7 @@ class Crew:
                 f"{self._versions['attnlab']}; start scheduler and workers in an environment with the same"
             )
 
-    def _compare(self, address: str, theirs: dict[str, str | None]) -> None:
+    def _compare(self, address: str, theirs: dict[str, str]) -> None:
         found = differences(self._versions, theirs)
         if found:
             told = ", ".join(f"{name} {there} (needed: {here})" for name, (here, there) in found.items())
@@ -237,7 +246,7 @@ class Crew:
         elif answer["ended"] == "stopped":
             self._retries.back(left)
         elif answer["ended"] == "late" and self._limit is not None:
-            yield from self._retries.late(left, self._limit)
+            yield from self._retries.late(left, answer["at"], self._limit)
         else:
             member.early_deaths = 0 if answer["ready"] else member.early_deaths + 1
             if member.early_deaths >= MOST_DEATHS:

@@ -18,7 +18,7 @@ from attnlab._errors import AttnlabError
 if TYPE_CHECKING:
     from distributed import Client
 
-_FIRST_SECONDS = 10.0
+_FIRST_SECONDS, _FIRST_FILE_SECONDS = 10.0, 60.0  # a file is often of a scheduler that was started a moment ago
 _PROBE_SECONDS = 0.5
 _CONNECT_SECONDS = 1.5  # Ctrl-C must end a command within two seconds
 _PAUSE_SECONDS = 0.2
@@ -53,12 +53,13 @@ class Link:
     @property
     def client(self) -> Client:
         """The client that is in use; connects if none is."""
-        deadline = time.monotonic() + _FIRST_SECONDS
+        patience = _FIRST_SECONDS if is_address(self._scheduler) else _FIRST_FILE_SECONDS
+        deadline = time.monotonic() + patience
         while self._current is None:
             self._current = self._connected()
             if self._current is None and time.monotonic() > deadline:
                 raise AttnlabError(
-                    f"no Dask scheduler answers at {self._scheduler} (waited {_FIRST_SECONDS:g} s): expected an "
+                    f"no Dask scheduler answers at {self._scheduler} (waited {patience:g} s): expected an "
                     "address such as tcp://host:8786, or the scheduler file of a scheduler that is running"
                 )
             if self._current is None:

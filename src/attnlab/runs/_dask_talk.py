@@ -30,6 +30,11 @@ async def look(client: Any, inbox: Inbox) -> None:
         await asyncio.sleep(_LOOK_SECONDS)
 
 
+async def count_threads(client: Any) -> int:
+    """How many threads all workers have together."""
+    return sum((await client.nthreads()).values())
+
+
 async def ask_scheduler(client: Any, asked: tuple[str, str], inbox: Inbox) -> None:
     """Ask the scheduler, which loads tasks on their way: ``("scheduler", None, answer)``."""
     try:

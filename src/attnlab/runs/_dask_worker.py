@@ -184,6 +184,7 @@ def _answer(
     return {
         "outcomes": [_wire.outcome_message(outcome) for outcome in outcomes], "files": desk.take_files(outcomes),
         "ended": ended, "cause": cause, "last_words": last_words, "ready": desk.child.ready,
+        "at": desk.child.at,
     }  # fmt: skip
 
 

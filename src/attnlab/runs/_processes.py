@@ -155,7 +155,7 @@ class _Pool:
         child.end()
         self._start()
         yield from told
-        yield from self._retries.late(undone(child.chunk or (), told), self._limit)
+        yield from self._retries.late(undone(child.chunk or (), told), child.at, self._limit)
 
     def _remove(self, child: Child) -> None:
         self._selector.unregister(child.answers)

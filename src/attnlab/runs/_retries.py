@@ -54,13 +54,11 @@ class Retries:
                 self.waiting.append((run,))
         return self._record(lost)
 
-    def late(self, runs: Chunk, limit: float) -> list[Outcome]:
-        """The first of the runs took longer than ``limit`` seconds, the others were not begun."""
-        if not runs:
-            return []
-        self.back(runs[1:])
-        cause = f"took longer than the time limit of {limit:g} s and was stopped"
-        return self._record([Failure(runs[0].hash, dict(runs[0].settings), cause, "(no traceback: stopped outside)")])
+    def late(self, runs: Chunk, at: str | None, limit: float) -> list[Outcome]:
+        """Of these runs, the one with the hash ``at`` took longer than ``limit`` seconds; nothing ails the others."""
+        self.back(tuple(run for run in runs if run.hash != at))
+        cause, no_traceback = f"took longer than the time limit of {limit:g} s", "(none: its process was ended)"
+        return self._record([Failure(r.hash, dict(r.settings), cause, no_traceback) for r in runs if r.hash == at])
 
     def _record(self, lost: list[Failure]) -> list[Outcome]:
         if not lost:

@@ -8,18 +8,17 @@ from collections.abc import Mapping
 
 from attnlab import __version__
 from attnlab.runs._environment import processor
-from attnlab.runs._record import origin
 
 _PACKAGES = ("jax", "jaxlib", "numpy")
 
 
-def versions() -> dict[str, str | None]:
-    """What results depend on, as it is in this process; ``None`` where it is not known.
+def versions() -> dict[str, str]:
+    """What results depend on, as it is in this process.
 
     >>> versions()["attnlab"] == __version__
     True
     """
-    found: dict[str, str | None] = {"attnlab": __version__, "attnlab's commit": origin()["commit"]}
+    found: dict[str, str] = {"attnlab": __version__}
     for name in _PACKAGES:
         try:
             found[name] = importlib.metadata.version(name)
@@ -29,11 +28,11 @@ def versions() -> dict[str, str | None]:
     return {**found, "python": ".".join(platform.python_version_tuple()[:2]), "processor": processor()}
 
 
-def differences(here: Mapping[str, str | None], there: Mapping[str, str | None]) -> dict[str, tuple[str, str]]:
-    """What is not the same, as (here, there). What one of the two does not know is not compared, nor is the processor.
+def differences(here: Mapping[str, str], there: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """What is not the same, as (here, there); the processor is not compared.
 
     >>> differences({"jax": "0.7.0", "python": "3.11"}, {"jax": "0.6.2", "python": "3.11"})
     {'jax': ('0.7.0', '0.6.2')}
     """
-    pairs = {name: (mine, there.get(name)) for name, mine in here.items() if name != "processor"}
-    return {name: (a, b) for name, (a, b) in pairs.items() if a is not None and b is not None and a != b}
+    pairs = {name: (mine, there.get(name, "unknown")) for name, mine in here.items() if name != "processor"}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

@@ -131,7 +131,7 @@ def explore_compare(
     prepared = None
     if asked.source is not None:
         told("reading the texts")
-        prepared = prepare_texts(asked.source)
+        prepared = prepare_texts(asked.source, folder=corpus_folder(out))
     work, base = _settings(asked, prepared, out)
     with ExitStack() as stack:
         executor = stack.enter_context(executor_for(processes, executor))

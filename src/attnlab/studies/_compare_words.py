@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from attnlab.tasks import Corpus
 
 WORK = "attnlab.studies._compare_words:fit_words"
-_LOOKED_AT = 2000  # validation and test sentences that are looked at, at most
+LOOKED_AT = 2000  # validation and test sentences that are looked at, at most
 _LONGEST = 256  # words of a text that are read: all are padded to the longest, which must not be a book
 
 
@@ -79,6 +79,7 @@ def fit_words(s: WordSettings, context: RunContext) -> xr.Dataset:
     from attnlab.models import moving_parts
     from attnlab.studies._compare_variants import Variant, VariantLoss, VariantMeasure
     from attnlab.studies._pooling import curve_order
+    from attnlab.studies._text_sample import shortened
     from attnlab.training import Recipe, choose, fit_grid
 
     variant = Variant.of(s.variant)
@@ -87,8 +88,10 @@ def fit_words(s: WordSettings, context: RunContext) -> xr.Dataset:
     if max(s.sizes) > len(train):
         raise AttnlabError(f"sizes={list(s.sizes)}: there are {len(train)} training sentences; give no more than that")
     order = curve_order(curve_key, len(train))[: max(s.sizes)]
-    longest = max(int(part.lengths.max()) for part in (train, valid, test))
-    own, checked, tested = (_samples(part, longest, known, s.dtype) for part in (train.subset(order), valid, test))
+    longest = min(max(int(part.lengths.max()) for part in (train, valid, test)), _LONGEST)
+    rng = np.random.default_rng(context.root_seed)
+    parts = [shortened(part, longest, rng) for part in (train.subset(order), valid, test)]
+    own, checked, tested = (_samples(part, longest, known, s.dtype) for part in parts)
     answer, weigh = WordAnswer(variant.normaliser), WordWeights(variant.normaliser)
     loss, measure = VariantLoss(answer, weigh, variant.penalty, variant.strength), VariantMeasure(answer, weigh)
     start = _start(train, s)
@@ -111,17 +114,15 @@ def fit_words(s: WordSettings, context: RunContext) -> xr.Dataset:
 
 @lru_cache(maxsize=1)
 def _texts(folder: str, data: str, root_seed: int) -> tuple[Corpus, Corpus, Corpus]:
-    """A user's corpora: long texts shortened, many validation and test texts thinned out."""
+    """A user's corpora: many validation and test texts thinned out."""
     from attnlab.studies._text_prepare import open_prepared
-    from attnlab.studies._text_sample import shortened
 
     train, valid, test, _, content = open_prepared(folder)
     if content != data:
         raise AttnlabError(f"{folder} holds texts with the content {content}, expected {data}: start again")
     rng = np.random.default_rng(root_seed)
-    few = [part.subset(np.sort(rng.permutation(len(part))[:_LOOKED_AT])) for part in (valid, test)]
-    first, second, third = (shortened(part, _LONGEST, rng) for part in (train, *few))
-    return first, second, third
+    checked, tested = (part.subset(np.sort(rng.permutation(len(part))[:LOOKED_AT])) for part in (valid, test))
+    return train, checked, tested
 
 
 def _corpora(
@@ -133,7 +134,7 @@ def _corpora(
     from attnlab.tasks import TopicTask
 
     task = TopicTask(topics=s.topics, topic_words=s.topic_words, dictionary=s.dictionary, noise_words=s.noise_words)
-    counts = (max(s.sizes), 500, _LOOKED_AT)
+    counts = (max(s.sizes), 500, LOOKED_AT)
     train, valid, test = (task.sample(n, key=key) for n, key in zip(counts, draws, strict=True))
     return train, valid, test, train.word_ids(task.topic_word_ids)
 

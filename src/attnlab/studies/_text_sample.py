@@ -63,10 +63,10 @@ def sampled(prepared: Prepared, *, labels: int, variants: bool) -> list[dict[str
 
     ``labels``: of the largest size of the learning curves; ``variants``: whether variants of attention were tried.
     """
-    from attnlab.studies._compare_words import _LOOKED_AT as TRIED_ON
+    from attnlab.studies._compare_words import LOOKED_AT as TRIED_ON
     from attnlab.studies._text import TextSettings
     from attnlab.studies._text_students import LOOKED_AT
-    from attnlab.studies._text_try import _MOST as TRIED
+    from attnlab.studies._text_try import MOST as TRIED
 
     train, valid, test = (len(part) for part in (prepared.train, prepared.valid, prepared.test))
     asked = TextSettings().permutations

@@ -64,6 +64,9 @@ def fit_text_student(s: StudentSettings, context: RunContext) -> xr.Dataset:
 
     train, valid, test = _corpora(s.folder, s.data, context.root_seed)
     key = jax.random.fold_in(jax.random.key(context.root_seed), s.seed)
+    if int(train.lengths.max()) > LONGEST:  # of very many texts, only those that are used are shortened
+        used = train.subset(curve_order(key, len(train))[: max(s.sizes)])
+        train = shortened(used, LONGEST, np.random.default_rng(s.seed))
     if s.student in POOLING:
         found = pool_curve(
             train, valid, test, s.sizes, student=s.student, key=key, recipe=Recipe(s.steps), step_sizes=s.step_sizes,
@@ -80,8 +83,8 @@ def _corpora(folder: str, data: str, root_seed: int) -> tuple[Corpus, Corpus, Co
     if parts.hash != data:
         raise AttnlabError(f"{folder} holds texts with the content {parts.hash}, expected {data}: start again")
     rng, few = np.random.default_rng(root_seed), (_some(part, root_seed) for part in (parts.valid, parts.test))
-    train, valid, test = (shortened(part, LONGEST, rng) for part in (parts.train, *few))
-    return train, valid, test
+    valid, test = (shortened(part, LONGEST, rng) for part in few)
+    return parts.train, valid, test
 
 
 def _some(corpus: Corpus, seed: int) -> Corpus:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 WORK = "attnlab.studies._compare_words:fit_words"
 TRIED = ("softmax", "softmax:0.25", "sparsemax", "uniform")
-_MOST = 8192  # labels
+MOST = 8192  # labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ def try_arms(
     variants: tuple[str, ...], place: Path, content: str, *, available: int, steps: int, step_size: float
 ) -> dict[str, dict[str, Any]]:
     """The settings of every variant, all with as many labels (8192 at most) and the same tuning: near a step size."""
-    common = {"folder": str(place), "data": content, "sizes": (min(available, _MOST),), "weight_decays": (0.0,),
+    common = {"folder": str(place), "data": content, "sizes": (min(available, MOST),), "weight_decays": (0.0,),
               "step_sizes": neighbours(step_size), "steps": steps}  # fmt: skip
     return {variant: {"variant": variant, **common} for variant in variants}
 

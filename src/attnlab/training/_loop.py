@@ -254,12 +254,18 @@ def _advance_one(
         run = jax.lax.while_loop(
             lambda r: _running(r) & (r.fresh | (r.step < stops[i])), lambda r: _moved(rules, r, fixed, shared), run
         )
-        row = one_row(run)
+        recorded = places[i] < rules.rows
+        # A row may cost as much as an epoch: none is computed for the clock alone.
+        row = jax.lax.cond(recorded, one_row, nothing, run)
         rows = {name: rows[name].at[places[i]].set(value) for name, value in row.items()}
-        run = _compared(rules, run, row, places[i] < rules.rows)
+        run = _compared(rules, run, row, recorded)
         return run, rows
 
     shapes = jax.eval_shape(one_row, run)
+
+    def nothing(_: Run) -> dict[str, Array]:
+        return {name: jnp.zeros(s.shape, s.dtype) for name, s in shapes.items()}
+
     rows = {name: jnp.zeros((rules.rows + 1, *s.shape), s.dtype) for name, s in shapes.items()}
     run, rows = jax.lax.fori_loop(0, count, slot, (run, rows))
     return run, {name: values[: rules.rows] for name, values in rows.items()}

@@ -14,7 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attnlab.models import (
     AbstractHead,
@@ -352,20 +352,35 @@ class WordObjective(AbstractObjective[Frame]):
         """Loss and gradient, on all sentences or on a minibatch of them."""
         scores, table = frame.scores(trained), frame.valued.table(trained["values"])
         head = frame.valued.head(trained["values"])
+        wide = jnp.zeros((), bool) if self.guard else too_wide(scores)
         if batch is not None:
-            raw = _from_tokens(scores, table, head, Tokens.gather(self.incidence, batch, self.capacity), context)
-        else:
-            raw = self.chosen(
-                scores,
-                lambda: _from_incidence(scores, table, head, self.incidence, context),
-                lambda: _from_tokens(scores, table, head, Tokens.of(self.incidence), context),
-            )
-        loss, ds, dtable, dhead, term = raw
-        gradient = {
-            "scores": frame.keyed.gradient(trained["scores"], ds),
-            "values": frame.valued.gradient(trained["values"], dtable, dhead),
-        }
-        return Evaluation(loss, gradient, term, jnp.zeros((), bool) if self.guard else too_wide(scores))
+            tokens = Tokens.gather(self.incidence, batch, self.capacity)
+            return evaluate_tokens(frame, trained, tokens, context=context, wide=wide)
+        raw = self.chosen(
+            scores,
+            lambda: _from_incidence(scores, table, head, self.incidence, context),
+            lambda: _from_tokens(scores, table, head, Tokens.of(self.incidence), context),
+        )
+        return _evaluation(frame, trained, raw, wide)
+
+
+def evaluate_tokens(
+    frame: Frame, trained: Trained, tokens: Tokens, *, context: bool, wide: Bool[Array, ""]
+) -> Evaluation:
+    """Loss and gradient on some sentences, by the literal softmax of each."""
+    scores, table = frame.scores(trained), frame.valued.table(trained["values"])
+    raw = _from_tokens(scores, table, frame.valued.head(trained["values"]), tokens, context)
+    return _evaluation(frame, trained, raw, wide)
+
+
+def _evaluation(frame: Frame, trained: Trained, raw: Any, wide: Bool[Array, ""]) -> Evaluation:
+    """In the coordinates of the frame, from derivatives by scores, table and head."""
+    loss, ds, dtable, dhead, term = raw
+    gradient = {
+        "scores": frame.keyed.gradient(trained["scores"], ds),
+        "values": frame.valued.gradient(trained["values"], dtable, dhead),
+    }
+    return Evaluation(loss, gradient, term, wide)
 
 
 def cross_entropy(logits: Float[Array, "sentences classes"], labels: Int[Array, "sentences"]) -> Float[Array, ""]:

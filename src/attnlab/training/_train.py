@@ -25,6 +25,7 @@ from attnlab.tasks import Corpus
 from attnlab.training._bag_objective import BagObjective
 from attnlab.training._drive import AbstractJob, Settings, drive, run_keys
 from attnlab.training._loop import EarlyStopping, Fixed, Shared
+from attnlab.training._mapped import MappedObjective, can_stay_on_disk
 from attnlab.training._objective import Frame, WordObjective
 from attnlab.training._optimizers import GradientDescent, GradientFlow
 from attnlab.training._probes import AbstractProbe, Loss, Norms, Scores, no_softmax
@@ -63,7 +64,8 @@ def train(
     - ``optimizer``: ``GradientDescent``, ``Adam``, any Optax optimiser, or ``GradientFlow``.
     - ``record``, ``when``, ``words``: what is recorded, at which steps, of which words (all by default).
     - ``splits``: further corpora by name, for ``Loss("test")``, ``Accuracy("test")`` and early stopping.
-    - ``batch_size``: sentences a step, drawn without replacement in each epoch; ``None`` for all.
+    - ``batch_size``: sentences a step, drawn without replacement in each epoch; ``None`` for all. With a batch size, a
+      corpus of ``Corpus.open`` stays on disk and may be larger than memory, unless a probe needs all of it at once.
     - ``width``: runs trained together in one compiled call; ``"auto"`` measures and stores its choice. A run is equal
       bit for bit whenever the width, machine and thread count are equal; across widths to rounding.
     - ``coordinates``: ``"auto"`` keeps only what descent moves (exact, and much faster), ``"explicit"`` every number.
@@ -89,8 +91,10 @@ def train(
     _check_corpora(coordinates, parts, corpus)
     chosen, kind, normaliser = corpus.word_ids(words), settings.dtype, _normaliser(init, record)
 
-    def objective(part: Corpus, batch: int | None = None) -> WordObjective | BagObjective:
+    def objective(part: Corpus, batch: int | None = None) -> WordObjective | BagObjective | MappedObjective:
         softmax = normaliser == Softmax()
+        if softmax and batch is not None and can_stay_on_disk(part, settings.probes):
+            return MappedObjective.of(part, batch)
         return WordObjective.of(part, kind, batch) if softmax else BagObjective.of(part, normaliser)
 
     shared = Shared(
@@ -105,6 +109,7 @@ def train(
         "coordinates": "reduced" if job.reduced else "explicit",
         "corpus": corpus.content_hash,
         "normaliser": normaliser.name,
+        "sentences": "read from disk" if isinstance(shared.objective, MappedObjective) else "in memory",
     }
     return drive(settings, job, shared, words=[corpus.vocabulary[w] for w in chosen], attrs=attrs)
 
