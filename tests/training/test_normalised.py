@@ -115,6 +115,21 @@ def test_probes_of_softmax_are_refused_in_words():
     train(config("top2"), CORPUS, steps=1, record=(ScoreSum(),))
 
 
+@pytest.mark.parametrize("name", ["softmax", "sparsemax"])
+def test_a_function_that_makes_models_is_called_once_for_each_seed(name):
+    """It may note what it made, as a prediction from the start does."""
+    made = []
+
+    def init(key):
+        made.append(config(name).init(key))
+        return made[-1]
+
+    run = train(init, CORPUS, steps=1, seeds=[3, 1], when=Every(1))
+    assert len(made) == 2
+    for place, model in enumerate(made):
+        np.testing.assert_allclose(run.data.score[place, 0], model.scores(), atol=1e-14)
+
+
 def test_a_wrong_normaliser_is_refused():
     with pytest.raises(AttnlabError, match="hardmax"):
         config("hardmax")

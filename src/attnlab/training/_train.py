@@ -89,7 +89,11 @@ def train(
         splits=list(parts),
     )  # fmt: skip
     _check_corpora(coordinates, parts, corpus)
-    chosen, kind, normaliser = corpus.word_ids(words), settings.dtype, _normaliser(init, record)
+    chosen, kind = corpus.word_ids(words), settings.dtype
+    linear = isinstance(settings.rule, GradientFlow) or settings.rule.linear
+    job = _WordJob(init, kind, root_seed, corpus, reduced=coordinates == "auto" and linear)
+    normaliser = job.normaliser(settings.seeds[0])
+    _check_probes(normaliser, record)
 
     def objective(part: Corpus, batch: int | None = None) -> WordObjective | BagObjective | MappedObjective:
         softmax = normaliser == Softmax()
@@ -102,8 +106,6 @@ def train(
         {name: objective(part) for name, part in parts.items()},
         jnp.asarray(chosen, jnp.int32),
     )
-    linear = isinstance(settings.rule, GradientFlow) or settings.rule.linear
-    job = _WordJob(init, kind, root_seed, corpus, reduced=coordinates == "auto" and linear)
     attrs = {
         "kernel": kernel(),
         "coordinates": "reduced" if job.reduced else "explicit",
@@ -120,11 +122,21 @@ class _WordJob(AbstractJob[WordAttention]):
     def __init__(self, init: Init, dtype: np.dtype, root_seed: int, corpus: Corpus, *, reduced: bool):
         self.init, self.dtype, self.root_seed, self.reduced = init, dtype, root_seed, reduced
         self.words, self.classes = len(corpus.vocabulary), len(corpus.classes)
+        self._first: dict[int, WordAttention] = {}
+
+    def normaliser(self, seed: int) -> AbstractNormaliser:
+        """What makes scores into attention, in every run as in that of this seed."""
+        if isinstance(self.init, WordAttentionConfig):
+            return word_normaliser(self.init.normaliser)
+        # Kept for its run: a user's function is called once for each seed, since it may do more than return a model.
+        self._first[seed] = self._model(run_keys(self.root_seed, seed)[0])
+        return self._first[seed].normaliser
 
     def fixed(self, seed: int) -> Fixed:
         """Frame and minibatch key of one run."""
         model_key, batch_key = run_keys(self.root_seed, seed)
-        return Fixed(Frame.of(self._model(model_key), reduced=self.reduced), batch_key)
+        model = self._first.pop(seed) if seed in self._first else self._model(model_key)
+        return Fixed(Frame.of(model, reduced=self.reduced), batch_key)
 
     def notes(self, fixed: Fixed) -> dict[str, float]:
         """``query_norm``: |q| at the start."""
@@ -151,18 +163,11 @@ class _WordJob(AbstractJob[WordAttention]):
         return cast(model, self.dtype)
 
 
-def _normaliser(init: Init, record: Sequence[AbstractProbe]) -> AbstractNormaliser:
-    """What makes scores into attention; probes of what only softmax has are refused where it is not softmax."""
-    if isinstance(init, WordAttentionConfig):
-        normaliser = word_normaliser(init.normaliser)
-    else:
-        model = init(jax.random.key(0))
-        normaliser = model.normaliser if isinstance(model, WordAttention) else Softmax()
-    if normaliser != Softmax():
-        for probe in record:
-            if probe.needs_context:
-                raise no_softmax(probe, f"the model's attention is {normaliser.name}")
-    return normaliser
+def _check_probes(normaliser: AbstractNormaliser, record: Sequence[AbstractProbe]) -> None:
+    """Refuse probes of what only softmax has where the attention is another."""
+    for probe in record:
+        if normaliser != Softmax() and probe.needs_context:
+            raise no_softmax(probe, f"the model's attention is {normaliser.name}")
 
 
 def _check_corpora(coordinates: str, splits: Mapping[str, Corpus], corpus: Corpus) -> None:
