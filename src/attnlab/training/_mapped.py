@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int
 
 from attnlab.models import Tokens, pool_tokens, too_wide
 from attnlab.tasks import Corpus
-from attnlab.training._objective import Frame, evaluate_tokens
+from attnlab.training._objective import Frame, Room, evaluate_tokens
 from attnlab.training._probes import AbstractProbe, Accuracy, GradientNorm, Loss, Measure, Norms, Scores
 from attnlab.training._problem import AbstractObjective, Evaluation, Trained
 
@@ -48,21 +48,20 @@ class MappedObjective(AbstractObjective[Frame]):
     words: Int[Array, "entries"]
     counts: Int[Array, "entries"]
     labels: Int[Array, "sentences"]
-    capacity: int = eqx.field(static=True)
+    room: Room = eqx.field(static=True)
     block_capacity: int = eqx.field(static=True)
     guard: bool = eqx.field(static=True, default=True)
 
     @classmethod
     def of(cls, corpus: Corpus, batch_size: int) -> MappedObjective:
-        """A minibatch has room for its ``batch_size`` longest sentences."""
+        """Hand the mapped arrays to JAX."""
         sizes = np.diff(corpus.offsets).astype(np.int32)
-        longest = np.partition(sizes, len(sizes) - batch_size)[len(sizes) - batch_size :]
         blocks = np.add.reduceat(sizes, np.arange(0, len(sizes), _BLOCK), dtype=np.int64)
         arrays = {
             name: jax.device_put(getattr(corpus, name), may_alias=True)
             for name in ("offsets", "words", "counts", "labels")
         }
-        return cls(**arrays, capacity=int(longest.sum(dtype=np.int64)), block_capacity=int(blocks.max()))
+        return cls(**arrays, room=Room.of(corpus, batch_size), block_capacity=int(blocks.max()))
 
     @property
     def examples(self) -> int:
@@ -71,9 +70,7 @@ class MappedObjective(AbstractObjective[Frame]):
 
     def guarding(self, on: bool) -> MappedObjective:
         """The same data; minibatches hold everywhere, and tell the others where the fast formulas would not."""
-        return MappedObjective(
-            self.offsets, self.words, self.counts, self.labels, self.capacity, self.block_capacity, on
-        )
+        return MappedObjective(self.offsets, self.words, self.counts, self.labels, self.room, self.block_capacity, on)
 
     def evaluate(
         self, frame: Frame, trained: Trained, batch: Int[Array, "batch"] | None, *, context: bool
@@ -81,8 +78,9 @@ class MappedObjective(AbstractObjective[Frame]):
         """Loss and gradient on a minibatch."""
         assert batch is not None, "a corpus on disk is trained on in minibatches"
         scores = frame.scores(trained)
-        tokens = self._tokens(batch, self.capacity, scores.dtype)
+        tokens = self._tokens(batch, self.room.entries(guard=self.guard), scores.dtype)
         wide = jnp.zeros((), bool) if self.guard else too_wide(scores)
+        wide = wide | self.room.too_small(self.offsets, batch, guard=self.guard)
         return evaluate_tokens(frame, trained, tokens, context=context, wide=wide)
 
     def loss(self, frame: Frame, trained: Trained) -> Float[Array, ""]:

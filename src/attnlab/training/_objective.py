@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
@@ -294,6 +295,42 @@ class Frame(AbstractFrame):
         return jnp.sqrt(square + self.valued.gradient_square(gradient["values"]))
 
 
+class Room(NamedTuple):
+    """How many entries a minibatch may have: what it hardly ever exceeds, and what it cannot.
+
+    Room for the longest sentences of all at once would be several times what a minibatch needs. The guarded program
+    has it; the ordinary one stops where it would need more (``Evaluation.wide``), and the guarded one goes on.
+    """
+
+    likely: int
+    most: int
+
+    @classmethod
+    def of(cls, corpus: Corpus, batch_size: int) -> Room:
+        """``likely`` is exceeded with a probability below 1e-12 a step, by Bernstein's inequality.
+
+        >>> from attnlab.tasks import Corpus
+        >>> corpus = Corpus.from_tokens([["a"]] * 9000 + [[f"w{k}" for k in range(100)]] * 1000, labels=[0, 1] * 5000)
+        >>> Room.of(corpus, 256)
+        Room(likely=7238, most=25600)
+        """
+        sizes = np.diff(corpus.offsets).astype(np.float64)
+        most = int(np.partition(sizes, len(sizes) - batch_size)[len(sizes) - batch_size :].sum())
+        spread, largest, log = batch_size * sizes.var(), sizes.max() - sizes.mean(), -np.log(1e-12)
+        excess = largest * log / 3 + np.sqrt((largest * log / 3) ** 2 + 2 * spread * log)
+        return cls(min(most, int(np.ceil(batch_size * sizes.mean() + excess))), most)
+
+    def entries(self, *, guard: bool) -> int:
+        """The room of a program."""
+        return self.most if guard else self.likely
+
+    def too_small(self, offsets: Int[Array, "bounds"], batch: Int[Array, "batch"], *, guard: bool) -> Bool[Array, ""]:
+        """Whether a minibatch has more entries than the program has room for."""
+        if guard or self.likely == self.most:
+            return jnp.zeros((), bool)
+        return jnp.sum(offsets[batch + 1] - offsets[batch]) > self.likely
+
+
 class WordObjective(AbstractObjective[Frame]):
     """Mean cross-entropy of word attention on a corpus.
 
@@ -302,15 +339,14 @@ class WordObjective(AbstractObjective[Frame]):
     """
 
     incidence: Incidence
-    capacity: int = eqx.field(static=True, default=0)
+    room: Room = eqx.field(static=True, default=Room(0, 0))
     guard: bool = eqx.field(static=True, default=True)
 
     @classmethod
     def of(cls, corpus: Corpus, dtype: jnp.dtype, batch_size: int | None = None) -> WordObjective:
-        """Move a corpus to JAX; a minibatch has room for its ``batch_size`` longest sentences."""
-        sizes = jnp.diff(jnp.asarray(corpus.offsets))
-        capacity = 0 if batch_size is None else int(jnp.sort(sizes)[-batch_size:].sum())
-        return cls(Incidence.of(corpus, dtype), capacity)
+        """Move a corpus to JAX."""
+        room = Room(0, 0) if batch_size is None else Room.of(corpus, batch_size)
+        return cls(Incidence.of(corpus, dtype), room)
 
     @property
     def examples(self) -> int:
@@ -324,7 +360,7 @@ class WordObjective(AbstractObjective[Frame]):
 
     def guarding(self, on: bool) -> WordObjective:
         """The same data with or without the guard."""
-        return WordObjective(self.incidence, self.capacity, on)
+        return WordObjective(self.incidence, self.room, on)
 
     def chosen(self, scores: Float[Array, "words"], fast: Callable[[], Any], safe: Callable[[], Any]) -> Any:
         """``fast()``, or under the guard ``safe()`` for scores that are too wide for one shift."""
@@ -354,7 +390,8 @@ class WordObjective(AbstractObjective[Frame]):
         head = frame.valued.head(trained["values"])
         wide = jnp.zeros((), bool) if self.guard else too_wide(scores)
         if batch is not None:
-            tokens = Tokens.gather(self.incidence, batch, self.capacity)
+            tokens = Tokens.gather(self.incidence, batch, self.room.entries(guard=self.guard))
+            wide = wide | self.room.too_small(self.incidence.by_sentence.offsets, batch, guard=self.guard)
             return evaluate_tokens(frame, trained, tokens, context=context, wide=wide)
         raw = self.chosen(
             scores,
