@@ -39,8 +39,8 @@ def test_runs_are_those_of_the_corpus_in_memory(mapped, dtype, optimizer):
     assert (here.data.attrs["sentences"], there.data.attrs["sentences"]) == ("in memory", "read from disk")
     for name in ("score", "norm", "loss_valid", "accuracy_valid"):
         np.testing.assert_array_equal(here.data[name], there.data[name])
-    close = {"rtol": 1e-12, "atol": 1e-15} if dtype == "float64" else {"rtol": 2e-6, "atol": 1e-8}
-    np.testing.assert_allclose(here.data.loss, there.data.loss, **close)
+    rtol, atol = (1e-12, 1e-15) if dtype == "float64" else (2e-6, 1e-8)
+    np.testing.assert_allclose(here.data.loss, there.data.loss, rtol=rtol, atol=atol)
     assert float(there.data.loss[0, -1]) < float(there.data.loss[0, 0])
 
 
