@@ -238,3 +238,13 @@ def test_a_kept_process_that_dies_is_replaced(tmp_path, works):
         (pid,) = _sweep(works, tmp_path / "d1", [1, 2], tmp_path / "a", executor=executor)
         os.kill(pid, signal.SIGKILL)
         assert pid not in _sweep(works, tmp_path / "d2", [3, 4], tmp_path / "b", executor=executor)
+
+
+def test_a_rest_ends_the_processes_and_the_next_sweep_starts_new_ones(tmp_path, works):
+    with Processes(2) as executor:
+        one = _sweep(works, tmp_path / "d1", [1, 2, 3, 4], tmp_path / "a", executor=executor)
+        executor.rest()
+        assert not any(alive(pid) for pid in one)
+        two = _sweep(works, tmp_path / "d2", [5, 6, 7, 8], tmp_path / "b", executor=executor)
+        assert all(alive(pid) for pid in two)
+    assert not one & two

@@ -58,6 +58,9 @@ class AbstractExecutor(ABC):
     def width(self) -> int:
         """How many chunks are computed at once."""
 
+    def rest(self) -> None:  # noqa: B027  (most executors keep nothing)
+        """Give back what is kept between sweeps: a long time without one begins."""
+
     @abstractmethod
     def outcomes(self, job: Job, chunks: Chunks, interrupt: Interrupt) -> Generator[Outcome]:
         """Compute all chunks, or, once ``interrupt.pressed``, end within two seconds and keep what is finished."""

@@ -46,6 +46,10 @@ class Processes(AbstractExecutor):
 
     def __exit__(self, *error: object) -> None:
         self._keeps = False
+        self.rest()
+
+    def rest(self) -> None:
+        """End the processes that wait for a further sweep; it would start new ones."""
         while self._kept:
             self._kept.pop().end()
 

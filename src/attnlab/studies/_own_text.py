@@ -103,6 +103,7 @@ def study_texts(
             found[name] = run(work, name, arms, seeds)
             if found[name].interrupted:
                 return Exploration(out, {}, interrupted=True, kind="study")
+        executor.rest()  # what follows needs the memory that waiting processes hold
     told("looking at where training stopped")
     data = _curves(found["students"]) | {"lengths": _lengths(prepared)}
     trained = split_arms(found["training"].dataset())["training"]
