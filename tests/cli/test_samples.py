@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from attnlab.cli._main import main
 from attnlab.cli._many import ManyCommand, expand
 
 MINE = """
@@ -47,22 +45,11 @@ def bare(key):
 TINY = ["--steps", "20", "--sizes", "8", "16", "32", "--weight-decays", "0.1", "--seeds", "2", "--processes", "0"]
 
 
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """The command in a folder with a file of the user's; returns exit code, output and errors."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
+@pytest.fixture(autouse=True)
+def mine(tmp_path: Path):
+    """Files of the user's: one that works and one that does not."""
     (tmp_path / "mine.py").write_text(MINE, "utf-8")
     (tmp_path / "broken.py").write_text("x = (\n", "utf-8")
-
-    def call(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["attnlab", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
-
-    return call
 
 
 NAMES = {"--features": "--features", "--sizes": "--sizes", "-s": "--sizes"}

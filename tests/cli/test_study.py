@@ -5,29 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import random
-import sys
 from pathlib import Path
 
 import pytest
 
-from attnlab.cli._main import main
-
 EVIL = "<script>alert(1)</script>"
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """The command in an empty folder; returns exit code, output and errors."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["attnlab", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
-
-    return call
 
 
 def write(name: str, count: int) -> None:

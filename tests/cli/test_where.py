@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
 import typer
 from distributed import LocalCluster
 
 from attnlab._errors import AttnlabError
-from attnlab.cli._main import app, main
+from attnlab.cli._main import app
 from attnlab.cli._where import Where
 from attnlab.runs import InProcess, Processes
 
 COMMANDS = ("reproduce", "check", "study", "samples", "digits", "landscape", "compare", "advise", "dynamics")
 TINY = ["landscape", "--model", "known-attention", "--samples", "32", "--starts", "3", "--json"]
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """A command in an empty folder; returns exit code, output and errors."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["attnlab", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
-
-    return call
 
 
 @pytest.mark.parametrize("command", COMMANDS)

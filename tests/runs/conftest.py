@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
@@ -70,3 +71,20 @@ def wait_for() -> Callable[[Callable[[], bool]], None]:
             time.sleep(0.02)
 
     return wait
+
+
+@pytest.fixture
+def interrupt(wait_for):
+    """Ctrl-C for a script whose runs note their begin; how many had begun, and what the script said when it ended."""
+
+    def press(script: subprocess.Popen[str], diary: Path) -> tuple[int, str]:
+        wait_for(lambda: len(list(diary.iterdir())) >= 6)
+        begun = len(list(diary.iterdir()))
+        script.send_signal(signal.SIGINT)
+        pressed = time.monotonic()
+        told = script.communicate(timeout=10)[0]
+        assert time.monotonic() - pressed < 2.5  # two seconds, and half a one for a busy machine
+        assert "interrupted True" in told
+        return begun, told
+
+    return press

@@ -242,19 +242,15 @@ def test_processes_stay_between_sweeps_in_a_context_and_end_with_it(works, tmp_p
     assert client.status == "running"
 
 
-def test_ctrl_c_keeps_what_is_finished_and_ends_promptly(works, tmp_path, diary, client, start_script, wait_for):
+def test_ctrl_c_keeps_what_is_finished_and_ends_promptly(
+    works, tmp_path, diary, client, start_script, wait_for, interrupt
+):
     folder, base = tmp_path / "sweep", {"seconds": 0.3, "diary": str(diary)}
     script = SCRIPT.format(
         work=f"{works}:numbers", base=base, runs=60, folder=str(folder), address=client.scheduler.address
     )
     parent = start_script(script)
-    wait_for(lambda: len(list(diary.iterdir())) >= 6)
-    begun = len(list(diary.iterdir()))
-    parent.send_signal(signal.SIGINT)
-    pressed = time.monotonic()
-    told = parent.communicate(timeout=10)[0]
-    assert time.monotonic() - pressed < 2.5  # two seconds, and half a one for a busy machine
-    assert "interrupted True" in told
+    begun, told = interrupt(parent, diary)
     assert "dashboard: http" in told
     assert Results.read(folder).finished >= begun - 2
     wait_for(lambda: not client.processing() or not any(client.processing().values()))

@@ -193,7 +193,7 @@ def test_what_claims_judge_of_a_run():
 
 
 def test_the_pooling_study_measures_what_its_runs_hold(folder, tmp_path, monkeypatch):
-    """From a plan on files to the table that the claim judges; with half the labels nobody is ahead by chance alone."""
+    """From a plan on files to the table that the claim judges."""
     small = {"quick": {"step_sizes": (0.03,), "steps": 60}}
     monkeypatch.setattr(_text_pooling, "_GRIDS", small)
     study = _text_pooling.text_pooling_study.__wrapped__(str(folder))
@@ -204,6 +204,3 @@ def test_the_pooling_study_measures_what_its_runs_hold(folder, tmp_path, monkeyp
     ends = [float(arm.accuracy.isel(size=-1).mean()) for arm in arms.values()]
     assert float(table.attrs["level"]) == pytest.approx(np.floor(100 * (min(ends) - 0.01) + 1e-9) / 100)
     assert set(table.student.values.tolist()) == {"mean-pooling", "attention-pooling"}
-    assert float(table.ratio.sel(student="mean-pooling", task="text")) == 1 or np.isnan(
-        float(table.ratio.sel(student="mean-pooling", task="text"))
-    )

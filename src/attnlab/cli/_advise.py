@@ -10,8 +10,6 @@ from attnlab._places import place
 from attnlab.cli._reproduce import OUT, Quiet
 from attnlab.cli._where import HERE, Where, anywhere
 
-_VARIANTS = ("softmax", "softmax:0.25", "sparsemax", "uniform")
-
 
 @anywhere
 def advise(
@@ -38,7 +36,8 @@ def advise(
     """
     from attnlab.cli._compare import run_comparison
     from attnlab.studies import Comparison, TextSource
+    from attnlab.studies._text_try import TRIED
 
     source = TextSource(tuple(files), text=text, label=label)
-    asked = Comparison(source=source, variants=_VARIANTS, seeds=seeds)
+    asked = Comparison(source=source, variants=TRIED, seeds=seeds)
     run_comparison(asked, place(out), where, quiet, json, short=True)

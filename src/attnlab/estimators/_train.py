@@ -146,12 +146,10 @@ def _train_weighted(
     )
 
 
-class _WeightedBagLoss:
+def _weighted_bag_loss(model: WordAttention, batch: dict[str, Any]) -> Float[Array, ""]:
     """Weighted mean cross-entropy of padded sentences, under the model's own normaliser."""
-
-    def __call__(self, model: WordAttention, batch: dict[str, Any]) -> Float[Array, ""]:
-        logits = bag_logits(model, batch["bags"])
-        return jnp.mean(batch["weight"] * optax.softmax_cross_entropy_with_integer_labels(logits, batch["bags"].labels))
+    logits = bag_logits(model, batch["bags"])
+    return jnp.mean(batch["weight"] * optax.softmax_cross_entropy_with_integer_labels(logits, batch["bags"].labels))
 
 
 def _train_weighted_bags(
@@ -165,7 +163,7 @@ def _train_weighted_bags(
         for name, part in parts.items()
     }
     return train_model(
-        training.config.init, _WeightedBagLoss(), data.pop("train"), splits=data, trained=moving_parts, **common
+        training.config.init, _weighted_bag_loss, data.pop("train"), splits=data, trained=moving_parts, **common
     )
 
 

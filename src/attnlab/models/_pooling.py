@@ -8,6 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
 from attnlab.models._incidence import Incidence
@@ -72,15 +73,23 @@ class Tokens(eqx.Module):
     def gather(cls, incidence: Incidence, sentences: Int[Array, "batch"], capacity: int) -> Tokens:
         """A minibatch inside a compiled function; ``capacity`` bounds the number of its entries."""
         index = incidence.by_sentence
-        starts, ends = index.offsets[sentences], index.offsets[sentences + 1]
+        ends = index.offsets[sentences], index.offsets[sentences + 1]
+        return cls.between(*ends, index.ids, index.weights, incidence.labels[sentences], capacity)
+
+    @classmethod
+    def between(
+        cls, starts: Int[Array, "batch"], ends: Int[Array, "batch"], ids: Int[Array, "entries"],
+        weights: Float[Array, "entries"] | Int[Array, "entries"], labels: Int[Array, "batch"], capacity: int,
+        dtype: DTypeLike | None = None,
+    ) -> Tokens:  # fmt: skip
+        """Sentences whose entries lie from ``starts`` to ``ends`` in flat arrays; weights in ``dtype`` if told."""
         upto = jnp.cumsum(ends - starts)
-        place = jnp.arange(capacity, dtype=jnp.int32)
+        place = jnp.arange(capacity, dtype=upto.dtype)
         row = jnp.searchsorted(upto, place, side="right").astype(jnp.int32)
         inside = place < upto[-1]
         row = jnp.where(inside, row, 0)
         entry = jnp.where(inside, starts[row] + place - (upto[row] - (ends - starts)[row]), 0)
-        weights = jnp.where(inside, index.weights[entry], 0)
-        return cls(index.ids[entry], row, weights, incidence.labels[sentences])
+        return cls(ids[entry], row, jnp.where(inside, weights[entry], 0).astype(dtype or weights.dtype), labels)
 
     def weigh(self, scores: Float[Array, "words"]) -> Float[Array, "tokens"]:
         """Attention of every token, by the literal softmax with the shift of its own sentence."""

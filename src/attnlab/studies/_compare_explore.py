@@ -17,6 +17,8 @@ import xarray as xr
 from attnlab._errors import AttnlabError
 from attnlab.runs import AbstractExecutor, Event, Results, executor_for, provenance, run_plan
 from attnlab.studies._compare_answers import LONGER, advise, compare_longer, hopeless, measure_comparison, shown
+from attnlab.studies._compare_teachers import WORK as TEACHERS
+from attnlab.studies._compare_words import WORK as WORDS
 from attnlab.studies._exploration import (
     Exploration,
     card,
@@ -28,8 +30,6 @@ from attnlab.studies._exploration import (
 from attnlab.studies._study import arm_plan, split_arms
 from attnlab.studies._text_prepare import Prepared, TextSource, prepare_texts
 
-TEACHERS = "attnlab.studies._compare_teachers:fit_variant"
-WORDS = "attnlab.studies._compare_words:fit_words"
 TASKS = ("hard", "dense", "relevant:R", "topic")
 _VARIANTS = ("softmax", "softmax:0.25", "softmax:4", "sparsemax", "entmax15", "top1", "top2", "uniform")
 _TOPIC_SIZES = (8, 16, 32, 64, 128, 256)

@@ -25,7 +25,6 @@ from attnlab.models import (
 from attnlab.studies._samples import SampleLoss, SampleMeasure
 
 PENALTIES = ("entropy", "l1", "prior", "wrong-prior")
-VARIANTS = ("softmax", "softmax:0.25", "softmax:4", "sparsemax", "entmax15", "top1", "top2", "uniform")
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ import xarray as xr
 from attnlab._errors import AttnlabError
 from attnlab.runs import AbstractExecutor, Event, Results, executor_for, provenance, run_plan
 from attnlab.studies import _text_answers as answers
+from attnlab.studies._compare_words import WORK as VARIANTS
 from attnlab.studies._exploration import (
     Exploration,
     checked_folder,
@@ -32,7 +33,6 @@ from attnlab.studies._text_stopped import compact_model, where_stopped
 from attnlab.studies._text_students import TEXT_STUDENTS
 from attnlab.studies._text_students import WORK as STUDENTS
 from attnlab.studies._text_try import TRIED, Tried, try_arms, what_to_try
-from attnlab.studies._text_try import WORK as VARIANTS
 
 if TYPE_CHECKING:
     from attnlab.models import WordAttention

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     import xarray as xr
 
-WORK = "attnlab.studies._compare_words:fit_words"
 TRIED = ("softmax", "softmax:0.25", "sparsemax", "uniform")
 MOST = 8192  # labels
 

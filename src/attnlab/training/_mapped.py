@@ -105,12 +105,5 @@ class MappedObjective(AbstractObjective[Frame]):
         """Some sentences as tokens; a number beyond the last is a sentence without words."""
         last = self.offsets.shape[0] - 1
         starts, ends = self.offsets[sentences], self.offsets[jnp.minimum(sentences + 1, last)]
-        upto = jnp.cumsum(ends - starts)
-        place = jnp.arange(capacity, dtype=upto.dtype)
-        row = jnp.searchsorted(upto, place, side="right").astype(jnp.int32)
-        inside = place < upto[-1]
-        row = jnp.where(inside, row, 0)
-        entry = jnp.where(inside, starts[row] + place - (upto[row] - (ends - starts)[row]), 0)
-        weights = jnp.where(inside, self.counts[entry], 0).astype(dtype)
         labels = self.labels[jnp.minimum(sentences, self.examples - 1)]
-        return Tokens(self.words[entry], row, weights, labels)
+        return Tokens.between(starts, ends, self.words, self.counts, labels, capacity, dtype)
