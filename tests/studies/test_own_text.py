@@ -32,7 +32,7 @@ from attnlab.studies import (
     study_texts,
 )
 from attnlab.studies._compare_words import WordSettings, fit_words
-from attnlab.studies._own_text import default_sizes
+from attnlab.studies._own_text import default_sizes, shown_pairs
 from attnlab.studies._text import text_parts
 from attnlab.studies._text_answers import common_level, pays
 from attnlab.studies._text_prepare import open_prepared
@@ -251,9 +251,18 @@ def test_a_study_without_variants_has_nothing_to_try(done):
     assert "try" not in again.about["verdicts"]
 
 
-def test_every_pair_of_words_that_is_shown_is_there(done):
-    pairs = done[2].data.get("pairs")
-    assert pairs is None or (np.isfinite(pairs.weight).all() and (pairs.word != "").all())
+def test_pairs_that_the_first_seed_lacks_are_left_out():
+    """Two of three: the third was another seed's, and stands there as nothing."""
+    weight = np.full((3, 2, 4), 0.3)
+    weight[2] = np.nan
+    first = xr.Dataset({
+        "pair_weight": (("pair", "side", "step"), weight), "pair_sentence": ("pair", ["a b", "c d", ""]),
+        "pair_competitor": (("pair", "side"), [["a", "b"], ["c", "d"], ["", ""]]), "loss": ("step", np.zeros(4)),
+    })  # fmt: skip
+    pairs = shown_pairs(first)["pairs"]
+    assert pairs.word.values.tolist() == [["a", "b"], ["c", "d"]]
+    assert set(pairs.data_vars) == {"weight", "sentence", "word"}
+    assert shown_pairs(first[["loss"]]) == {}
 
 
 def test_the_stored_model_answers_as_the_study_says(done):

@@ -229,12 +229,20 @@ def _dynamics(trained: xr.Dataset, prepared: Prepared, tokenizer: Tokenizer) -> 
         "word": ("rank", words.top_word.values),
         **{name: ("rank", first[name].values) for name in ("scaled_norm", "predicted_scaled_norm", "sen_error")},
     }).isel(rank=slice(100))  # fmt: skip
-    pairs = {str(key)[len("pair_") :]: first[key] for key in first.data_vars if str(key).startswith("pair_")}
-    if pairs:
-        table = xr.Dataset(pairs).rename(side="which", competitor="word")
-        # Seeds may have found different numbers of pairs; what the first one lacks was filled up with nothing.
-        found["pairs"] = table.isel(pair=np.flatnonzero(np.isfinite(table.weight).all(("which", "step"))))
+    found |= shown_pairs(first)
     return found | _deletion(first) | {"sentences": _sentences(first, prepared, tokenizer)}
+
+
+def shown_pairs(first: xr.Dataset) -> dict[str, xr.Dataset]:
+    """Words that compete, in the first seed's texts; nothing where there are none.
+
+    Seeds may have found different numbers of pairs: what this one lacks was filled up with nothing, and is left out.
+    """
+    pairs = {str(key)[len("pair_") :]: first[key] for key in first.data_vars if str(key).startswith("pair_")}
+    if not pairs:
+        return {}
+    table = xr.Dataset(pairs).rename(side="which", competitor="word")
+    return {"pairs": table.isel(pair=np.flatnonzero(np.isfinite(table.weight).all(("which", "step"))))}
 
 
 def _sentences(first: xr.Dataset, prepared: Prepared, tokenizer: Tokenizer) -> xr.Dataset:
