@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +17,8 @@ from safetensors.numpy import save as save_arrays
 
 import attnlab
 from attnlab._errors import AttnlabError
-from attnlab._places import is_file, is_remote, make_folder, place, put_bytes, read_bytes
+from attnlab._places import is_file, make_folder, place, read_bytes
+from attnlab._whole import write_whole
 from attnlab.estimators._inputs import as_tokenizer
 from attnlab.models import AbstractHead, LinearHead, TwoLayerHead, WordAttention, make_normaliser
 from attnlab.tasks import Tokenizer, Vocabulary
@@ -63,8 +62,8 @@ def write_model(classifier: AttentionClassifier, folder: str | Path, *, overwrit
     }
     text = json.dumps(record, indent=1)
     make_folder(folder)
-    _write(folder / _ARRAYS, data)
-    _write(folder / _RECORD, text.encode())
+    write_whole(folder / _ARRAYS, data)
+    write_whole(folder / _RECORD, text.encode())
     return folder
 
 
@@ -206,19 +205,3 @@ def _check_names(vocabulary: Vocabulary, classes: ndarray, prior: ndarray) -> No
         )
     if not (np.isfinite(prior).all() and (prior >= 0).all() and abs(prior.sum() - 1) < 1e-6):
         raise AttnlabError(f"the stored shares of the classes are {prior.tolist()}: expected numbers that sum to one")
-
-
-def _write(path: Path, data: bytes) -> None:
-    if is_remote(path):
-        put_bytes(path, data)
-        return
-    temporary = path.with_name(f".tmp-{uuid.uuid4().hex}")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

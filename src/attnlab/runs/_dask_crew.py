@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from attnlab._errors import AttnlabError
 from attnlab._places import remove, whole_name
+from attnlab._whole import TEMPORARY
 from attnlab.runs import _dask_talk, _dask_worker, _wire
 from attnlab.runs._chunks import Chunk, Chunks
 from attnlab.runs._dask_link import Link, tell
@@ -69,7 +70,7 @@ class Crew:
     def __init__(self, job: Job, link: Link, *, owner: str, limit: float | None):
         self._job, self._link, self._owner, self._limit = job, link, owner, limit
         self._sweep, self._token = uuid.uuid4().hex, uuid.uuid4().hex
-        self._token_place = job.folder / f".tmp-{self._token}"
+        self._token_place = job.folder / f"{TEMPORARY}{self._token}"
         self._retries = Retries(job)
         self._members: dict[str, _Member] = {}
         self._leases: dict[str, _Lease] = {}

@@ -6,38 +6,22 @@ import hashlib
 import json
 import os
 import time
-import uuid
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from attnlab._places import is_remote, listed, modified, move, put_bytes, read_bytes, remove
+from attnlab._places import is_remote, listed, modified, move, read_bytes, remove
+from attnlab._whole import TEMPORARY, write_whole
 
-_TEMPORARY = ".tmp-"
 _SETTLED_SECONDS = 60.0
 
 
 def write_atomic(path: Path, data: bytes, *, sync_folder: bool = True) -> None:
-    """Write under a temporary name in the same folder, flush to disk, rename: never half a file under ``path``.
+    """Never half a file under ``path``, and its name on disk too.
 
     Without ``sync_folder`` the new name may be forgotten in a loss of power until something else is written there.
-    At a URL the file is put under its own name: object stores show it whole or not at all.
     """
-    if is_remote(path):
-        put_bytes(path, data)
-        return
-    temporary = path.with_name(f"{_TEMPORARY}{uuid.uuid4().hex}")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
-    if sync_folder:
+    write_whole(path, data)
+    if sync_folder and not is_remote(path):
         _sync_folder(path.parent)
 
 
@@ -90,7 +74,7 @@ def is_settled(path: Path) -> bool:
 def remove_temporaries(folder: Path) -> None:
     """Remove our own half-written files that a killed process left behind."""
     for name in listed(folder):
-        if name.startswith(_TEMPORARY) and is_settled(folder / name):
+        if name.startswith(TEMPORARY) and is_settled(folder / name):
             remove(folder / name)
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from attnlab._errors import AttnlabError
+from attnlab._whole import whole_file, write_whole
 
 if TYPE_CHECKING:
     from attnlab.tasks._corpus import Corpus
@@ -34,7 +33,8 @@ def save_corpus(corpus: Corpus, folder: str | Path) -> Path:
     place.mkdir(parents=True, exist_ok=True)
     for name, kind in ARRAYS.items():
         array = np.ascontiguousarray(getattr(corpus, name)).astype(np.dtype(kind).newbyteorder("<"), copy=False)
-        _write(place / f"{name}.npy", lambda file, array=array: np.save(file, array, allow_pickle=False))
+        with whole_file(place / f"{name}.npy") as file:
+            np.save(file, array, allow_pickle=False)
     return seal_corpus(corpus, place)
 
 
@@ -53,7 +53,7 @@ def seal_corpus(corpus: Corpus, place: Path) -> Path:
         "classes": list(corpus.classes),
         "vocabulary": list(corpus.vocabulary),
     }
-    _write(place / _RECORD, lambda file: file.write(json.dumps(content).encode()))
+    write_whole(place / _RECORD, json.dumps(content).encode())
     return place
 
 
@@ -133,21 +133,3 @@ def _read_record(path: Path) -> dict[str, Any]:
 def _checksum(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _write(path: Path, fill: Any) -> None:
-    """Under another name first: a file under its own name is whole."""
-    temporary = path.with_name(f".tmp-{uuid.uuid4().hex}")
-    try:
-        with open(temporary, "xb") as file:
-            _filled(file, fill)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _filled(file: IO[bytes], fill: Any) -> None:
-    fill(file)
-    file.flush()
-    os.fsync(file.fileno())
