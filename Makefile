@@ -5,10 +5,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 ONE_THREAD := XLA_FLAGS="--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1" OMP_NUM_THREADS=1
 JOBS ?= 2
 
-.PHONY: help test lint types unit reproduce bench constraints clean
+.PHONY: help test lint types unit coverage reproduce bench constraints clean
 
 help:
 	@echo "make test       create .venv, install, run lint, types and tests"
+	@echo "make coverage   how often 95 % intervals cover the truth, by simulation"
 	@echo "make reproduce  create .venv, install, run the main job, write results/"
 	@echo "make bench      speed against PyTorch; writes build/bench.json"
 
@@ -35,6 +36,9 @@ types: .venv/installed
 
 unit: .venv/installed
 	$(ONE_THREAD) $(BIN)/pytest -n $(JOBS) --dist loadfile
+
+coverage: .venv/installed
+	$(ONE_THREAD) $(BIN)/pytest -q -m coverage tests/stats/test_coverage.py
 
 reproduce: .venv/installed
 	$(BIN)/attnlab reproduce --text --out results

@@ -97,7 +97,7 @@ def test_they_run_through_and_are_not_run_without_runs(folder, tmp_path, monkeyp
     done = reproduce(text_claims(folder), tmp_path / "out", seeds=2, processes=0, progress=False)
     assert [entry["id"] for entry in done.claims] == IDS
     for entry in done.claims:
-        assert entry["runs"] == {"asked": 4, "finished": 4, "failed": 0}
+        assert entry["runs"] == {"asked": 4, "finished": 4, "failed": 0, "causes": []}
         assert entry["verdict"] in ("reported", "inconclusive"), entry["reason"]
     assert {name: data.sizes["seed"] for name, data in done.data.items()} == {
         "text linear": 1, "text fixed": 2, "text permuted": 1

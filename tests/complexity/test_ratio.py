@@ -8,7 +8,7 @@ import pytest
 from attnlab._errors import AttnlabError
 from attnlab.complexity import sample_ratio
 from attnlab.complexity._ratio import _more_seeds
-from attnlab.stats import Interval, crossing
+from attnlab.stats import Interval, crossing, more_runs
 from tests.complexity.curves import SIZES, constant, labelled, noisy
 
 CROSSED, NEVER, MET = 5 / SIZES, 50 / SIZES + 0.1, 0.01 / SIZES
@@ -116,19 +116,21 @@ def test_without_a_difference_an_advantage_is_rare():
 def test_few_seeds_ask_for_more():
     found = sample_ratio(constant(2 * CROSSED, seeds=5), constant(CROSSED, seeds=5), 0.1)
     assert (found.verdict, found.more_seeds) == ("inconclusive", 3)
-    assert str(found).startswith("inconclusive: run about 3 more seeds (ratio 2")
+    assert str(found).startswith("inconclusive: run 3 more seeds, an interval needs 8 (ratio 2")
 
 
-def test_the_number_of_further_seeds_by_hand():
-    # r = log 1.5 lies above the worthwhile 1.25: only "no advantage" is left to exclude, at distance r; h = 2 r.
-    wide = Interval(low=1.5**-1, high=4.0, estimate=1.5, level=0.95)
-    assert _more_seeds("exact", wide, 16, 1.25) == 16 * (2**2 - 1)
-    # r = 0: a worthwhile saving is left to exclude, at distance log 1.25; h = 3 log 1.25.
-    level = Interval(low=0.9, high=1.25**3, estimate=1.0, level=0.95)
-    assert _more_seeds("exact", level, 10, 1.25) == pytest.approx(10 * (3**2 - 1), abs=1)
+def test_further_seeds_exclude_the_farther_end():
+    # r = log 1.5 lies above the worthwhile 1.25: only "no advantage" is left to exclude, at distance r.
+    wide = Interval(low=1.5**-1, high=1.5**3, estimate=1.5)
+    half = math.log(1.25) / 2
+    assert _more_seeds("exact", wide, 16, 1.25) == more_runs(16, 2 * math.log(1.5), math.log(1.5), least=half)
+    # r = 0: a worthwhile saving is left to exclude, at distance log 1.25.
+    level = Interval(low=0.9, high=1.25**3, estimate=1.0)
+    assert _more_seeds("exact", level, 10, 1.25) == more_runs(10, 3 * math.log(1.25), math.log(1.25), least=half)
     # An end off the grid is as far as the other one; two say nothing.
-    assert _more_seeds("exact", Interval(low=1.5**-1, high=math.inf, estimate=1.5, level=0.95), 16, 1.25) == 48
-    assert _more_seeds("exact", Interval(low=0.0, high=math.inf, estimate=1.5, level=0.95), 16, 1.25) is None
+    beyond = Interval(low=1.5**-1, high=math.inf, estimate=1.5)
+    assert _more_seeds("exact", beyond, 16, 1.25) == _more_seeds("exact", wide, 16, 1.25)
+    assert _more_seeds("exact", Interval(low=0.0, high=math.inf, estimate=1.5), 16, 1.25) is None
     assert _more_seeds("at least", wide, 16, 1.25) is None
 
 

@@ -127,7 +127,10 @@ def test_every_claim_is_drawn_on_one_page(data):
 
 def test_thresholds_mark_what_is_asked(figures):
     shares = figures["minima_shares"].grid
-    assert dict(zip(shares.rows, shares.tones, strict=True))["known gate"] == ("good", "")
+    assert dict(zip(shares.rows, shares.tones, strict=True))["known gate"] == (
+        "mixed",
+        "",
+    )  # 8 problems prove no more than 0.63
     assert "asked: ≥ 0.95" in shares.cells[0][0]
     ends = figures["edge_end"].grid
     assert [row[0] for row in ends.tones] == ["good", "bad", "bad"]

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from attnlab.claims._claim import Claim, Control, Criterion, Data, Measure
-from attnlab.studies import ABLATION, ASYMPTOTICS, BEYOND, BEYOND_ARMS, CAPACITY, REFERENCE, STARTS
+from attnlab.studies import ABLATION, ASYMPTOTICS, BEYOND, BEYOND_ARMS, CAPACITY, REFERENCE, STARTS, asked_of
 
 _PAPER = "Lu, Mao and Nayak (2021)"
 _EARLY, _LATE = 3000, 6000  # steps at which the ablations are compared
@@ -20,12 +21,19 @@ def _of(label: str, variable: str, **chosen: Any) -> Measure:
     return lambda data: data[label][variable].sel(chosen)
 
 
+def _at_most(name: str, measure: Measure, bound: float, of: str) -> Criterion:
+    """A bound on a quantile of all entries, or on all of them for ``"max"``."""
+    if of == "max":
+        return Criterion(name, "every run", measure, bound)
+    return Criterion(name, "bound", measure, bound, "<=", of)
+
+
 def _quantiles(
     measure: Measure, prefix: str, bounds: tuple[float | None, float | None, float | None]
 ) -> tuple[Criterion, ...]:
     names = ("median", "p95", "max")
     return tuple(
-        Criterion(f"{prefix}, {name}", "bound", measure, bound, "<=", name)
+        _at_most(f"{prefix}, {name}", measure, bound, name)
         for name, bound in zip(names, bounds, strict=True)
         if bound is not None
     )
@@ -47,11 +55,11 @@ SEN = Claim(
     criteria=(
         *_quantiles(_of("reference", "sen_error", head=["fixed", "linear"]),
                     "relative error, fixed and linear head", (0.004, 0.008, 0.015)),
-        Criterion("with I₁ from step 10, fixed and linear head, max", "bound",
+        Criterion("with I₁ from step 10, fixed and linear head, max", "every run",
                   _of("reference", "sen_error_corrected", head=["fixed", "linear"], step=_TEN), 0.005),
         Criterion("with I₁ from step 10, two-layer head, p95", "bound",
                   _of("reference", "sen_error_corrected", head="two_layer", step=_TEN), 0.005, "<=", "p95"),
-        Criterion("with I₁ from step 10, two-layer head, max", "bound",
+        Criterion("with I₁ from step 10, two-layer head, max", "every run",
                   _of("reference", "sen_error_corrected", head="two_layer", step=_TEN), 0.04),
         Criterion("late error, refined over plain form, fixed head, median", "bound",
                   lambda d: _late_ratio(d).sel(head="fixed"), 0.6, "<=", "median"),
@@ -93,12 +101,12 @@ PROMOTION = Claim(
     source=f"{_PAPER}, section 4: mutual promotion",
     studies=(REFERENCE, STARTS),
     criteria=(
-        Criterion("Spearman(s, |ν|) along training, every topic word", "bound",
+        Criterion("Spearman(s, |ν|) along training, every topic word", "every run",
                   _of("reference", "rank_agreement"), 0.999, ">="),
     ),
     controls=(
         Control("large embeddings", "From embeddings of standard deviation 0.3 norms first fall: the order breaks.",
-                (Criterion("Spearman(s, |ν|), std 0.3", "bound", _of("std 0.3", "rank_agreement"), 0.999, ">="),)),
+                (Criterion("Spearman(s, |ν|), std 0.3", "every run", _of("std 0.3", "rank_agreement"), 0.999, ">="),)),
     ),
     how_measured=(
         "Rank correlation of score and norm over steps evenly spaced in the logarithm, word by word, in all runs and "
@@ -129,8 +137,7 @@ SUPPRESSION = Claim(
         Criterion("seeds with a word that dips", "share", _any_dip("std 0.3"), 0.75, ">="),
         Criterion("share of words that dip", "estimate", lambda d: d["std 0.3"].dip.astype(float), (0.2, 0.6), "in",
                   "mean"),
-        Criterion("norm falls with the score, share of dips", "estimate", _of("std 0.3", "fall_together"), 0.95, ">=",
-                  "mean"),
+        Criterion("norm falls with the score, share of dips", "share", _of("std 0.3", "fall_together"), 0.95, ">="),
         Criterion("AUC of misalignment for the dip", "estimate", _of("std 0.3", "alignment_auc"), 0.95, ">=", "mean"),
     ),
     controls=(
@@ -155,12 +162,12 @@ def _final(label: str, variable: str, **chosen: Any) -> Measure:
 
 def _convergence(label: str, note: str = "", **chosen: Any) -> tuple[Criterion, ...]:
     return (
-        Criterion(f"test accuracy{note}", "bound", _final(label, "accuracy_test", **chosen), 0.99, ">="),
-        Criterion(f"AUC of scores, topic against other words{note}", "bound",
+        Criterion(f"test accuracy{note}", "every run", _final(label, "accuracy_test", **chosen), 0.99, ">="),
+        Criterion(f"AUC of scores, topic against other words{note}", "every run",
                   _final(label, "separation_score", **chosen), 0.999, ">="),
-        Criterion(f"AUC of norms, topic against other words{note}", "bound",
+        Criterion(f"AUC of norms, topic against other words{note}", "every run",
                   _final(label, "separation_norm", **chosen), 0.999, ">="),
-        Criterion(f"training loss{note}", "bound", _final(label, "loss", **chosen), 0.04),
+        Criterion(f"training loss{note}", "every run", _final(label, "loss", **chosen), 0.04),
     )  # fmt: skip
 
 
@@ -237,8 +244,8 @@ def _pointwise(prefix: str, note: str) -> tuple[Criterion, ...]:
     error = _of("reference", f"{prefix}score_error", head="fixed")
     return (
         Criterion(f"error of the score along training, p95{note}", "bound", error, 0.02, "<=", "p95"),
-        Criterion(f"error of the score along training, max{note}", "bound", error, 0.04),
-        Criterion(f"error of the final score, max{note}", "bound",
+        Criterion(f"error of the score along training, max{note}", "every run", error, 0.04),
+        Criterion(f"error of the final score, max{note}", "every run",
                   _of("reference", f"{prefix}final_error", head="fixed"), 0.015),
     )  # fmt: skip
 
@@ -246,11 +253,16 @@ def _pointwise(prefix: str, note: str) -> tuple[Criterion, ...]:
 def _onset_and_end(head: str, onset: float, end: float, of: str = "max") -> Callable[[str, str], tuple[Criterion, ...]]:
     def criteria(prefix: str, note: str) -> tuple[Criterion, ...]:
         return (
-            Criterion(f"error of the onset time, {of}{note}", "bound",
-                      _of("reference", f"{prefix}onset_error", head=head), onset, "<=", of),
-            Criterion(f"error of the final score, {of}{note}", "bound",
-                      _of("reference", f"{prefix}final_error", head=head), end, "<=", of),
-        )  # fmt: skip
+            _at_most(
+                f"error of the onset time, {of}{note}",
+                _of("reference", f"{prefix}onset_error", head=head),
+                onset,
+                of,
+            ),
+            _at_most(
+                f"error of the final score, {of}{note}", _of("reference", f"{prefix}final_error", head=head), end, of
+            ),
+        )
 
     return criteria
 
@@ -301,18 +313,18 @@ def _ablation(head: str, name: str, least: float) -> Claim:
         studies=(ABLATION,),
         criteria=(
             *(
-                Criterion(f"loss, {above} over {below}, step {step}, smallest", "bound",
+                Criterion(f"loss, {above} over {below}, step {step}, smallest", "every run",
                           _ratio(head, above, below, step), 1.0, ">=")
                 for step in (_EARLY, _LATE)
                 for above, below in order
             ),
             Criterion(f"loss, keys frozen over full, step {_LATE}", "estimate",
-                      _ratio(head, "keys frozen", "full", _LATE), least, ">=", "median"),
+                      _ratio(head, "keys frozen", "full", _LATE), least, ">=", "median ratio"),
         ),
         controls=(
             Control("full against full", "Two full models of different seeds must not be told apart in this way.",
                     (Criterion("loss, full of another seed over full", "estimate",
-                               _against_other_seeds(head, _LATE), least, ">=", "median"),)),
+                               _against_other_seeds(head, _LATE), least, ">=", "median ratio"),)),
         ),
         how_measured=(
             "Initial embeddings N(0, 0.1²), 6000 steps; the three settings of a seed share data and start. Every seed "
@@ -332,6 +344,7 @@ def _order(*settings: str, variable: str = "final_score") -> Measure:
 
     def measure(data: Data) -> xr.DataArray:
         values = [data["capacity"][variable].sel(setting=name, drop=True) for name in settings]
+        values = [value.isel(seed=np.flatnonzero(asked_of(*values))) for value in values]
         found = xr.ones_like(values[0], dtype=bool)
         for above, below in pairwise(values):
             found = found & (above > below)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from attnlab._places import place
-from attnlab.cli._reproduce import AsJson, Quiet, Scale, ScaleName, Seeds, run_claims
+from attnlab.cli._reproduce import AsJson, Quiet, Scale, ScaleName, Seeds, Strict, Until, run_claims
 from attnlab.cli._where import HERE, Where, anywhere
 
 
@@ -23,6 +23,8 @@ def check(
     where: Where = HERE,
     quiet: Quiet = False,
     json: AsJson = False,
+    until: Until = None,
+    strict: Strict = False,
 ) -> None:
     """Put a claim of your own to the test: the file states it with the same objects as attnlab's own claims.
 
@@ -40,7 +42,8 @@ def check(
     found = [value for value in _names_in(file).values() if isinstance(value, Claim)]
     if not found:
         raise AttnlabError(f"{file} defines no Claim; see docs/own-claim.md for an example")
-    run_claims(found, scale, seeds, place(out or file.stem), where, quiet, json, f"attnlab check {file.name}")
+    command = f"attnlab check {file.name}"
+    run_claims(found, scale, seeds, place(out or file.stem), where, quiet, json, command, until=until, strict=strict)
 
 
 def _names_in(file: Path) -> dict[str, object]:

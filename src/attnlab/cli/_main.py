@@ -30,7 +30,8 @@ Trains small attention models by the thousand, draws the theory's prediction ove
 with a confidence interval, which claims hold.
 
 Exit codes: 0 done, nothing contradicts what was expected; 1 too many runs failed; 2 a mistake in the call or its
-files; 3 a verdict contradicts what was expected; 130 interrupted (the same command goes on where it was).
+files; 3 a verdict contradicts what was expected; 4 with --strict: something is undecided; 130 interrupted (the same
+command goes on where it was).
 """
 
 app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)

@@ -29,15 +29,16 @@ def print_verdicts(entries: Sequence[Mapping[str, Any]]) -> None:
 
     table = Table("claim", "verdict", "criterion", "measured", "asked", title="Claims", title_justify="left")
     for entry in entries:
-        verdict = entry["verdict"]
+        verdict, reading = entry["verdict"], entry["reading"]
         first = True
         for c in entry["criteria"] or [None]:
-            head = (entry["id"], f"[{_STYLES[verdict]}]{verdict}[/]") if first else ("", "")
+            head = (entry["id"], f"[{_STYLES[verdict]}]{reading}[/]") if first else ("", "")
             if c is None:
                 table.add_row(*head, escape(entry["reason"]), "", "")
             else:
-                mark = "" if c["verdict"] == "holds" else f" [{_STYLES[c['verdict']]}]({c['verdict']})[/]"
-                table.add_row(*head, escape(c["name"]) + mark, escape(_measured(c)), escape(_asked(c)))
+                mark = "" if c["reading"] == "holds" else f" [{_STYLES[c['verdict']]}]({c['reading']})[/]"
+                runs = f"\n[dim]{escape(c['exceptions'])}[/]" if c["exceptions"] else ""
+                table.add_row(*head, escape(c["name"]) + mark + runs, escape(_measured(c)), escape(_asked(c)))
             first = False
         bad = [c["id"] for c in entry["controls"] if not c["ok"]]
         good = [c["id"] for c in entry["controls"] if c["ok"]]
@@ -67,14 +68,19 @@ def _asked(criterion: Mapping[str, Any]) -> str:
     return f"{'≥' if criterion.get('relation') == '>=' else '≤'} {number(threshold)}"
 
 
-def print_ending(entries: Sequence[Mapping[str, Any]], contradictions: Sequence[str]) -> None:
-    """What was left undecided, and what contradicts expectation, in words."""
+def print_ending(entries: Sequence[Mapping[str, Any]], contradictions: Sequence[str], undecided: Sequence[str]) -> None:
+    """How many claims are decided, what was left undecided, and what contradicts expectation, in words."""
     import typer
 
+    decided = len(entries) - len(undecided)
+    counts = [f"{n} {v}" for v in _STYLES if (n := sum(e["verdict"] == v for e in entries))]
+    typer.echo(f"{decided} of {len(entries)} claims are decided: {', '.join(counts)}")
     for verdict in ("inconclusive", "not run"):
         named = [f"{e['id']} ({e['reason']})" for e in entries if e["verdict"] == verdict]
         if named:
             typer.echo(f"{verdict}: " + "; ".join(named))
+    if entries and not undecided and not contradictions:
+        typer.echo("none contradicts what was expected")
     for name in contradictions:
         entry = next(e for e in entries if e["id"] == name)
         typer.echo(f"contradiction: {name} was expected to be {entry['expected']!r} and came out {entry['verdict']!r}")

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.stats import rankdata
 
 from attnlab._errors import AttnlabError
-from attnlab.complexity._curves import LEAST_SEEDS, percentiles, picks_of
+from attnlab.complexity._curves import RESAMPLES, percentiles, picks_of
 from attnlab.complexity._ratio import SampleRatio
-from attnlab.stats import Interval
+from attnlab.stats import MIN_RUNS, Interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class RankAgreement:
     left_out: int
 
     def __str__(self) -> str:
-        low, high, level = self.interval.low, self.interval.high, f"{self.interval.level:.0%}".replace("%", " %")
+        low, high, level = self.interval.low, self.interval.high, f"{self.interval.confidence:.0%}".replace("%", " %")
         said = f"rank agreement {self.value:.2f} over {self.measured.size} settings"
         said += f" ({level} interval {low:.2f} to {high:.2f}"
         only = int(np.count_nonzero(self.bounded))
@@ -45,7 +45,7 @@ class RankAgreement:
 
 def rank_agreement_with(
     predicted: Any, measured: Sequence[SampleRatio] | Any, *, at_least: Any = None, at_most: Any = None,
-    confidence: float = 0.95, resamples: int = 2000, seed: int = 0,
+    confidence: float = 0.95, resamples: int = RESAMPLES, seed: int = 0,
 ) -> RankAgreement:  # fmt: skip
     """Spearman's ρ of predictions against measured ratios, one of each per setting, resampled over settings.
 
@@ -67,8 +67,8 @@ def rank_agreement_with(
         ends.append(float(_spearman(x, placed)[0]))
         drawn = _spearman(x[picks], placed[picks])
         many.append(drawn[~np.isnan(drawn)])
-    interval = Interval(low=-1.0, high=1.0, estimate=ends[0], level=confidence)
-    if len(x) >= LEAST_SEEDS and min(len(each) for each in many):
+    interval = Interval(low=-1.0, high=1.0, estimate=ends[0], confidence=confidence)
+    if len(x) >= MIN_RUNS and min(len(each) for each in many):
         interval = percentiles(many[0], many[1], ends[0], confidence)
     return RankAgreement(ends[0], ends[1], interval, x, y, side, left_out)
 

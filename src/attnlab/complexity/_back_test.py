@@ -10,9 +10,9 @@ import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
-from attnlab.complexity._curves import LEAST_SEEDS, Curves, picks_of
+from attnlab.complexity._curves import Curves, picks_of
 from attnlab.complexity._power_law import fit_power_laws
-from attnlab.stats import Interval
+from attnlab.stats import MIN_RUNS, Interval
 
 _LEAST_FALL = 1.1
 _SURE = 0.995
@@ -86,8 +86,8 @@ def trouble(data: Falling, *, shape: bool = True) -> str:
     if len(data.sizes) < least:
         known = "" if data.floor is None else " with a known limit"
         return f"it has {len(data.sizes)} sizes, at least {least} are needed{known}; add sizes"
-    if data.seeds < LEAST_SEEDS:
-        return f"it has {data.seeds} seeds, at least {LEAST_SEEDS} are needed; add seeds"
+    if data.seeds < MIN_RUNS:
+        return f"it has {data.seeds} seeds, at least {MIN_RUNS} are needed; add seeds"
     lowest = min(data.centre.min(), data.drawn.min()) if len(data.drawn) else -1.0
     if lowest <= (data.floor or 0.0):
         return "its error is at or below the limit of a power law at some size; use smaller sizes, or another limit"
@@ -134,5 +134,5 @@ def back_test_of(data: Falling, *, tolerance: float, confidence: float) -> BackT
         passed=passed, reason="" if passed else reason, error=error, coverage=float(covered.mean()),
         reach=float(held[-1] / data.sizes[half - 1]), fitted=tuple(data.sizes[:half].tolist()),
         predicted=label(centre), measured=label(data.centre[half:]),
-        ratio=Interval(low=low, high=high, estimate=ratio, level=confidence),
+        ratio=Interval(low=low, high=high, estimate=ratio, confidence=confidence),
     )  # fmt: skip

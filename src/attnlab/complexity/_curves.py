@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 import xarray as xr
+from scipy.special import ndtr, stdtrit
 
 from attnlab._errors import AttnlabError
 from attnlab.stats import Interval, crossings
@@ -20,7 +21,7 @@ Failed = Literal["worst", "omit"]
 Outcome = Literal["crossed", "not reached", "already met"]
 Kind = Literal["exact", "at least", "at most", "unknown"]
 
-LEAST_SEEDS = 8
+RESAMPLES = 20_000  # so many that no verdict depends on the seed of the resampling
 _BATCH = 2_000_000
 
 
@@ -38,6 +39,11 @@ class Curves:
     statistic: Statistic
     turned: bool
     missing: int
+
+    @property
+    def mean_of(self) -> int | None:
+        """Over how many seeds a mean is taken; ``None`` for a median."""
+        return len(self.values) if self.statistic == "mean" else None
 
     def over_seeds(self, picks: np.ndarray | None = None) -> np.ndarray:
         """The statistic over seeds: shape (sizes,), or (resamples, sizes) for ``picks`` of shape (resamples, seeds)."""
@@ -111,20 +117,27 @@ def check_choice(name: str, got: str, choices: tuple[str, ...]) -> None:
 def picks_of(seeds: int, resamples: int, seed: int) -> np.ndarray:
     """Which seeds each resample takes, with replacement: shape (resamples, seeds)."""
     if resamples < 100:
-        raise AttnlabError(f"resamples={resamples}: expected at least 100, commonly 2000")
+        raise AttnlabError(f"resamples={resamples}: expected at least 100, commonly 20000")
     return np.random.default_rng(seed).integers(0, seeds, (resamples, seeds))
 
 
-def percentiles(low: np.ndarray, high: np.ndarray, estimate: float, confidence: float) -> Interval:
+def percentiles(
+    low: np.ndarray, high: np.ndarray, estimate: float, confidence: float, *, mean_of: int | None = None
+) -> Interval:
     """Percentile interval of a quantity known only to lie in [low, high] in every resample; its ends may be infinite.
 
-    The outer neighbours are taken, not a blend: a blend with infinity says nothing.
+    ``mean_of``: the curves are means over so many seeds. A resampled mean varies by √((n − 1)/n) too little, and by
+    its normal tails it forgets that the spread is estimated too: the tails are then taken at
+    ``Φ(−√(n/(n − 1)) t)`` (Hesterberg 2015), with Student's t for n − 1. The outer neighbours are taken, not a blend: a
+    blend with infinity says nothing.
     """
     if not 0 < confidence < 1:
         raise AttnlabError(f"confidence={confidence}: expected a number between 0 and 1, such as 0.95")
     tail = (1 - confidence) / 2
+    if mean_of is not None and mean_of > 1:
+        tail = float(ndtr(-((mean_of / (mean_of - 1)) ** 0.5) * stdtrit(mean_of - 1, 1 - tail)))
     ends = np.quantile(low, tail, method="lower"), np.quantile(high, 1 - tail, method="higher")
-    return Interval(low=float(ends[0]), high=float(ends[1]), estimate=estimate, level=confidence)
+    return Interval(low=float(ends[0]), high=float(ends[1]), estimate=estimate, confidence=confidence)
 
 
 def kind_of(low: float, high: float, least: float = 0.0) -> Kind:
@@ -150,4 +163,4 @@ def span(interval: Interval, beyond: str = "any number") -> str:
     """An interval for a sentence: ``95 % interval 120 to 180``."""
     high = number(interval.high) if np.isfinite(interval.high) else beyond
     low = number(interval.low) if np.isfinite(interval.low) else "any number"
-    return f"{interval.level:.0%} interval {low} to {high}".replace("%", " %", 1)
+    return f"{interval.confidence:.0%} interval {low} to {high}".replace("%", " %", 1)

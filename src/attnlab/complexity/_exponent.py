@@ -10,7 +10,7 @@ import xarray as xr
 
 from attnlab._errors import AttnlabError
 from attnlab.complexity._curves import (
-    LEAST_SEEDS,
+    RESAMPLES,
     Failed,
     Kind,
     Needed,
@@ -23,7 +23,7 @@ from attnlab.complexity._curves import (
     span,
 )
 from attnlab.complexity._needed import NeededSamples, needed_of
-from attnlab.stats import Interval
+from attnlab.stats import MIN_RUNS, Interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class Exponent:
 
 def exponent(
     errors: xr.DataArray, level: float, *, dim: str = "features", falling: bool = True, statistic: Statistic = "median",
-    failed: Failed = "worst", confidence: float = 0.95, resamples: int = 2000, seed: int = 0,
+    failed: Failed = "worst", confidence: float = 0.95, resamples: int = RESAMPLES, seed: int = 0,
 ) -> Exponent:  # fmt: skip
     """β of n_ε(p) ∝ p^β for ``errors`` with dims (seed, size, ``dim``): β = Σ_p w_p log n_ε(p).
 
@@ -91,9 +91,9 @@ def exponent(
     needs = [one.needed(one.over_seeds(picks), level) for one in every]
     low, high = _slope(weights, [one.needed(one.over_seeds()[None], level) for one in every])
     value = bound_of(low[0], high[0], -math.inf)
-    interval = percentiles(*_slope(weights, needs), value, confidence)
-    if data.sizes["seed"] < LEAST_SEEDS:
-        interval = Interval(low=-math.inf, high=math.inf, estimate=value, level=confidence)
+    interval = percentiles(*_slope(weights, needs), value, confidence, mean_of=every[0].mean_of)
+    if data.sizes["seed"] < MIN_RUNS:
+        interval = Interval(low=-math.inf, high=math.inf, estimate=value, confidence=confidence)
     needed = tuple(needed_of(one, level, drawn, confidence) for one, drawn in zip(every, needs, strict=True))
     return Exponent(kind_of(low[0], high[0], -math.inf), value, interval, tuple(p.tolist()), needed)
 

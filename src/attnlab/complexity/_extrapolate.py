@@ -90,7 +90,7 @@ def extrapolate(
         shown = _shown(fit, data) if fit is not None else (_NAN, _NAN, _NAN)
         return Extrapolation(
             "cannot be extrapolated" if reason else "extrapolated", reason, value,
-            interval or Interval(low=_NAN, high=_NAN, estimate=_NAN, level=confidence), size, level, *shown,
+            interval or Interval(low=_NAN, high=_NAN, estimate=_NAN, confidence=confidence), size, level, *shown,
             tested, curve, errors,
         )  # fmt: skip
 

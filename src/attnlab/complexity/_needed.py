@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from attnlab.complexity._curves import (
-    LEAST_SEEDS,
+    RESAMPLES,
     Curves,
     Failed,
     Needed,
@@ -21,7 +21,7 @@ from attnlab.complexity._curves import (
     read_curves,
     span,
 )
-from attnlab.stats import Interval, wilson_interval
+from attnlab.stats import MIN_RUNS, Interval, share_interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class NeededSamples:
       it lies beyond the largest; (0, inf) for fewer than 8 seeds;
     - ``lasting``: whether the level, once met, is met at every larger size too;
     - ``per_seed``: each seed's own n, dims (seed,): inf where it does not reach the level, the smallest size where
-      it has already met it; ``share``: of seeds that reach it by themselves, with Wilson's interval;
+      it has already met it; ``share``: of seeds that reach it by themselves, with its exact interval;
     - ``curve``: the seed statistic, dims (size,); ``missing``: the number of fits without a score.
     """
 
@@ -63,14 +63,14 @@ class NeededSamples:
         seeds = self.per_seed.size
         reach = f"{int(np.isfinite(self.per_seed.values).sum())} of {seeds} seeds reach it by themselves"
         beyond = f"beyond {number(self.largest)}"
-        known = span(self.interval, beyond) if seeds >= LEAST_SEEDS else f"no interval from {seeds} seeds"
+        known = span(self.interval, beyond) if seeds >= MIN_RUNS else f"no interval from {seeds} seeds"
         if self.outcome == "crossed":
             said = f"{self.level:g} is reached with {number(self.value)} samples ({known}; {reach})"
         elif self.outcome == "already met":
             said = f"{self.level:g} is already met with the fewest, {number(self.value)} samples ({reach})"
         else:
-            from_ = self.interval.low if seeds >= LEAST_SEEDS else 0.0
-            start = f"; {self.interval.level:.0%} interval from {number(from_)}".replace("%", " %")
+            from_ = self.interval.low if seeds >= MIN_RUNS else 0.0
+            start = f"; {self.interval.confidence:.0%} interval from {number(from_)}".replace("%", " %")
             start = start if 0 < from_ < self.largest else ""
             said = f"{self.level:g} is not reached with up to {number(self.largest)} samples ({reach}{start})"
         if not self.lasting:
@@ -80,15 +80,16 @@ class NeededSamples:
 
 def needed_samples(
     errors: xr.DataArray, level: float, *, falling: bool = True, statistic: Statistic = "median",
-    failed: Failed = "worst", confidence: float = 0.95, resamples: int = 2000, seed: int = 0,
+    failed: Failed = "worst", confidence: float = 0.95, resamples: int = RESAMPLES, seed: int = 0,
 ) -> NeededSamples:  # fmt: skip
     """n_ε: where the seed statistic of ``errors`` first meets ``level``, linear in log n between sizes.
 
     ``errors`` has dims (seed, size). ``falling=False`` for a score that rises, such as accuracy. ``statistic`` over
     seeds: the median for regression errors, the mean for accuracies. The interval is the percentile interval over
-    resampled seeds; a resample that does not reach the level counts as infinite, one that has already met it as zero,
-    so that both ends stay honest. It covers chance in data and training, not the interpolation between sizes: on a
-    grid of factor 2 the n of an error that falls as 1/n is up to about 6 % too large.
+    resampled seeds, with Student's tails for a mean; a resample that does not reach the level counts as infinite, one
+    that has already met it as zero, so that both ends stay honest. It covers chance in data and training, not the
+    interpolation between sizes: on a grid of factor 2 the n of an error that falls as 1/n is up to about 6 % too
+    large.
 
     A nan is a fit that failed: ``failed="worst"`` counts it as a fit that has not met the level (the mean of such a
     size is then not met), ``"omit"`` leaves it out; either way it is counted in ``missing``. A size without any score
@@ -110,12 +111,12 @@ def needed_of(curves: Curves, level: float, drawn: Needed, confidence: float) ->
     centre = curves.over_seeds()
     found, own = curves.needed(centre[None], level), curves.needed(curves.values, level)
     value = float(found.high[0]) if np.isfinite(found.high[0]) else float("nan")
-    interval = percentiles(drawn.low, drawn.high, value, confidence)
-    if len(curves.values) < LEAST_SEEDS:
-        interval = Interval(low=0.0, high=float("inf"), estimate=value, level=confidence)
+    interval = percentiles(drawn.low, drawn.high, value, confidence, mean_of=curves.mean_of)
+    if len(curves.values) < MIN_RUNS:
+        interval = Interval(low=0.0, high=float("inf"), estimate=value, confidence=confidence)
     return NeededSamples(
         outcome=cast(Outcome, str(found.kind[0])), value=value, interval=interval, level=level,
-        lasting=_lasting(curves, centre, level), share=wilson_interval(int(np.isfinite(own.high).sum()), len(own.high)),
+        lasting=_lasting(curves, centre, level), share=share_interval(int(np.isfinite(own.high).sum()), len(own.high)),
         per_seed=xr.DataArray(own.high, dims="seed", coords={"seed": curves.seeds}, name="needed"),
         curve=labelled(curves, centre), missing=curves.missing,
     )  # fmt: skip

@@ -11,7 +11,7 @@ import xarray as xr
 
 from attnlab._errors import AttnlabError
 from attnlab.complexity._curves import (
-    LEAST_SEEDS,
+    RESAMPLES,
     Curves,
     Failed,
     Kind,
@@ -26,7 +26,7 @@ from attnlab.complexity._curves import (
     span,
 )
 from attnlab.complexity._needed import NeededSamples, needed_of
-from attnlab.stats import Interval
+from attnlab.stats import MIN_RUNS, Interval, more_runs
 
 Verdict = Literal["saves", "no advantage", "costs", "inconclusive"]
 WORTHWHILE = 1.25
@@ -42,8 +42,8 @@ class SampleRatio:
     - ``verdict``: ``"saves"``: the whole interval lies above 1. ``"costs"``: it lies below 1. ``"no advantage"``:
       it holds 1 and excludes a worthwhile saving (ratio ≥ ``worthwhile``). ``"inconclusive"``: it holds 1 and a
       worthwhile saving too, because it is wide or because a grid ends. Only ``"saves"`` is an ``advantage``;
-    - ``more_seeds``: for an inconclusive ratio, about how many further seeds would decide it; ``None`` where seeds
-      do not help, because the level lies outside of a grid;
+    - ``more_seeds``: for an inconclusive ratio, about how many further seeds would decide it with 80 % power;
+      ``None`` where seeds do not help, because the level lies outside of a grid;
     - ``baseline``, ``other``: each model's needed samples; ``per_seed``: the ratio of each seed's own, dims (seed,),
       nan where one of the two is only bounded.
     """
@@ -72,7 +72,7 @@ class SampleRatio:
 def sample_ratio(
     baseline: xr.DataArray, other: xr.DataArray, level: float, *, falling: bool = True,
     statistic: Statistic = "median", failed: Failed = "worst", worthwhile: float = WORTHWHILE,
-    confidence: float = 0.95, resamples: int = 2000, seed: int = 0,
+    confidence: float = 0.95, resamples: int = RESAMPLES, seed: int = 0,
 ) -> SampleRatio:  # fmt: skip
     """The ratio of two models' ``needed_samples`` with its interval; both have dims (seed, size) and the *same seeds*.
 
@@ -82,9 +82,7 @@ def sample_ratio(
     ends, its high end the high percentile of the high ends. Curves that are identical have the ratio 1, reached or
     not. The two grids of sizes may differ.
 
-    ``more_seeds``: in log ratio r the interval has half-widths that shrink as 1/√seeds. With S seeds and half-width
-    h on the side that matters, S·(h / d)² seeds decide, d being the distance from r to 1 (to exclude "no advantage")
-    or to ``worthwhile`` (to exclude a worthwhile saving), whichever needs fewer, if r stays where it is.
+    ``more_seeds`` decide with a probability of about 80 % (``more_runs``), by excluding either 1 or ``worthwhile``.
 
     >>> errors = xr.DataArray([[1.0, 0.4, 0.2]] * 8, dims=("seed", "size"), coords={"size": [10, 100, 1000]})
     >>> print(sample_ratio(errors, errors.assign_coords(size=[5, 50, 500]), 0.3))
@@ -105,9 +103,9 @@ def sample_ratio(
     if same:
         low, high, drawn = np.ones(1), np.ones(1), (np.ones(resamples), np.ones(resamples))
     value, kind = bound_of(low[0], high[0]), kind_of(low[0], high[0])
-    interval = percentiles(*drawn, value, confidence)
-    if seeds < LEAST_SEEDS and not same:
-        interval = Interval(low=0.0, high=math.inf, estimate=value, level=confidence)
+    interval = percentiles(*drawn, value, confidence, mean_of=first.mean_of)
+    if seeds < MIN_RUNS and not same:
+        interval = Interval(low=0.0, high=math.inf, estimate=value, confidence=confidence)
     verdict = _verdict(interval, worthwhile)
     more = _more_seeds(kind, interval, seeds, worthwhile) if verdict == "inconclusive" else None
     return SampleRatio(
@@ -159,24 +157,21 @@ def _verdict(interval: Interval, worthwhile: float) -> Verdict:
 
 
 def _more_seeds(kind: Kind, interval: Interval, seeds: int, worthwhile: float) -> int | None:
-    """About how many further seeds decide; ``None`` where a grid's end is in the way."""
+    """How many further seeds decide with 80 % power; ``None`` where a grid's end is in the way.
+
+    In log ratio: either 1 or a worthwhile saving has to be excluded, and the farther of the two is at least half of
+    their distance away, wherever the truth lies.
+    """
     if kind != "exact":
         return None
-    if seeds < LEAST_SEEDS:
-        return LEAST_SEEDS - seeds
+    if seeds < MIN_RUNS:
+        return MIN_RUNS - seeds
     place, goal = math.log(interval.estimate), math.log(worthwhile)
-    below = place - math.log(interval.low) if interval.low > 0 else math.inf
-    above = math.log(interval.high) - place if interval.high < math.inf else math.inf
     # Where one end is off the grid, the other tells how wide the interval is.
-    below, above = min(below, above) if below == math.inf else below, min(below, above) if above == math.inf else above
-    if math.isinf(below):
+    ends = [abs(math.log(end) - place) for end in (interval.low, interval.high) if 0 < end < math.inf]
+    if not ends:
         return None
-    needs = []
-    if place > 0:
-        needs.append((below / place) ** 2)
-    if place < goal:
-        needs.append((above / (goal - place)) ** 2)
-    return max(1, math.ceil(seeds * (min(needs) - 1)))
+    return more_runs(seeds, max(ends), max(place, goal - place), least=goal / 2, confidence=interval.confidence)
 
 
 def _words(ratio: SampleRatio) -> str:
@@ -190,7 +185,9 @@ def _words(ratio: SampleRatio) -> str:
     if ratio.verdict == "no advantage":
         return f"no advantage: a saving of {ratio.worthwhile:g}× or more is excluded"
     if ratio.more_seeds is not None:
-        return f"inconclusive: run about {ratio.more_seeds} more seeds"
+        if ratio.per_seed.size < MIN_RUNS:
+            return f"inconclusive: run {ratio.more_seeds} more seeds, an interval needs {MIN_RUNS}"
+        return f"inconclusive: about {ratio.more_seeds} more seeds would decide, with 80\u00a0% power"
     off = [
         f"the {name} {'does not reach the level' if needed.outcome == 'not reached' else 'has already met the level'}"
         for name, needed in (("baseline", ratio.baseline), ("other model", ratio.other))

@@ -11,7 +11,7 @@ from numpy import ndarray
 
 from attnlab._errors import AttnlabError
 from attnlab.models import Incidence, WordAttention, pooled_logits
-from attnlab.stats import wilson_interval
+from attnlab.stats import share_interval
 from attnlab.tasks import Corpus
 
 REMOVED = ("top", "random")
@@ -24,7 +24,7 @@ def deletion_test(model: WordAttention, corpus: Corpus, *, seed: int) -> xr.Data
     vocabulary); the random one is drawn evenly from the others by ``seed``. Sentences of one word are left out.
 
     - ``flips``, ``flips_low``, ``flips_high`` (removed: top, random): share of sentences whose prediction flips, with
-      Wilson's 95 % interval; ``only`` (removed): sentences that this removal flips and the other does not.
+      its exact 95 % interval; ``only`` (removed): sentences that this removal flips and the other does not.
     - ``preference``, ``_low``, ``_high``: of the sentences that just one of the two flips, the share where it is the
       top word; 0.5 if attention meant nothing; nan if there is none. This is the paired comparison.
     - ``sentences``: how many were tested; ``left_out``: how many have one word only.
@@ -40,8 +40,8 @@ def deletion_test(model: WordAttention, corpus: Corpus, *, seed: int) -> xr.Data
         for name, entries in (("top", top), ("random", _other_entries(tested, top, seed)))
     }
     only = [int((flipped[one] & ~flipped[other]).sum()) for one, other in (REMOVED, REMOVED[::-1])]
-    shares = [wilson_interval(int(flipped[name].sum()), len(tested)) for name in REMOVED]
-    prefer = wilson_interval(only[0], sum(only)) if sum(only) else None
+    shares = [share_interval(int(flipped[name].sum()), len(tested)) for name in REMOVED]
+    prefer = share_interval(only[0], sum(only)) if sum(only) else None
     found: dict[str, object] = {
         "flips": ("removed", [share.estimate for share in shares]),
         "flips_low": ("removed", [share.low for share in shares]),

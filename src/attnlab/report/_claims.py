@@ -54,6 +54,8 @@ def claims_page(entries: Sequence[Mapping[str, Any]], data: Data, about: Mapping
     question = "Which claims about training attention models hold, when they are put to the test?"
     asked = sum(entry["verdict"] not in ("reported", "not run") for entry in entries)
     summary = f"{held} of {asked} claims hold in {about.get('seeds', '?')} seeds at {about.get('scale', '?')} scale."
+    open_ = sum(entry["verdict"] == "inconclusive" for entry in entries)
+    summary += f" {open_} of them {'is' if open_ == 1 else 'are'} undecided." if open_ else ""
     provenance = {str(key).capitalize(): told(value) for key, value in about.items()}
     return Page("attnlab: claims put to the test", question, summary, tuple(sections), provenance=provenance)
 
@@ -75,17 +77,23 @@ def _figures(entry: Mapping[str, Any], data: Data) -> list[Figure]:
             return recipe(data)
         except KeyError:  # a record from before the figure's data was stored
             pass
-    rows = [_criterion_row(c) for c in entry["criteria"] if c.get("by_seed") and min(c["by_seed"]) >= 0]
+    rows = [_criterion_row(c) for c in entry["criteria"] if _has_dots(c)]
     rows += [
         _criterion_row(c, f"control {control['id']}: ")
         for control in entry["controls"]
         for c in control.get("criteria", ())
-        if c.get("by_seed") and min(c["by_seed"]) >= 0
+        if _has_dots(c)
     ]
     if not rows:
         return []
     name = f"{entry['id']}.criteria"
     return [dots_figure(rows, id=name, title="Every criterion, seed by seed", x_label="value")]
+
+
+def _has_dots(criterion: Mapping[str, Any]) -> bool:
+    """Whether every run has a number that an axis from zero can show."""
+    values = criterion.get("by_seed") or ()
+    return bool(values) and all(value is not None and value >= 0 for value in values)
 
 
 def _criterion_row(criterion: Mapping[str, Any], prefix: str = "") -> DotRow:

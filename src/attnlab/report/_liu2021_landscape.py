@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from attnlab.report._heat import heat_table
 from attnlab.report._marks import Mark, rows_figure
 from attnlab.report._page import Figure
 from attnlab.report._text import interval, number, plain
-from attnlab.stats import bootstrap_interval
+from attnlab.stats import Location, interval_of, share_interval
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 Data = Mapping[str, "xr.Dataset"]
 _GOOD = 0.1
 _BAND = (0.95, 1.15)
-_FEWEST = 8  # runs that an interval needs
 _ERROR = "prediction error, E(ŷ − g)² / Var g"
 _NAMES = {
     "known-attention": "known gate", "known-weights": "known weights", "known-weights-plain": "known weights, no w_V",
@@ -83,7 +82,7 @@ def _stationary(data: Data) -> list[Figure]:
         [
             _mean(table["certified"].sel(model=model)),
             _mean(table["saddles"].sel(model=model)),
-            _estimated(_finite(table["good"].sel(model=model)), np.mean)[3],
+            _share(table["good"].sel(model=model))[3],
             float(_finite(table["down"].sel(model=model)).max(initial=0)),
         ]
         for model in models
@@ -112,7 +111,7 @@ def _falls(data: Data) -> list[Figure]:
     }
     first = float(np.nanmedian(table["typical"].sel(model="known-attention").isel(samples=0)))
     judged = ("known-attention", "known-weights-plain")
-    found = [_estimated(_finite(table["fall"].sel(model=model)), np.median) for model in models]
+    found = [_estimated(_finite(table["fall"].sel(model=model)), "median") for model in models]
     tones = [[_tone(one, -np.inf, -0.5) if model in judged else ""] for model, one in zip(models, found, strict=True)]
     return [
         band_figure(
@@ -169,7 +168,7 @@ def _edge(data: Data) -> list[Figure]:
     cells, tones = [], []
     for size in sizes:
         values = _finite(table["last"].sel(step_size=size))
-        found = _estimated(values, np.mean)
+        found = _estimated(values, "mean")
         ends = interval((values.min(), values.max())) if values.size else "–"
         cells.append([found[3], ends, _mean(table["converged"].sel(step_size=size))])
         tones.append([_tone(found, *_BAND), "", ""])
@@ -198,7 +197,7 @@ def _shares(table: xr.Dataset, *, id: str, title: str, asked: Mapping[tuple[str,
     models, sizes = table["model"].values.tolist(), table["samples"].values.tolist()
     cells, tones = [], []
     for model in models:
-        found = [_estimated(_finite(table["good"].sel(model=model, samples=n)), np.mean) for n in sizes]
+        found = [_share(table["good"].sel(model=model, samples=n)) for n in sizes]
         limits = [asked.get((model, n)) for n in sizes]
         cells.append([
             one[3] + ("" if limit is None else f", asked: ≥ {number(limit)}")
@@ -240,7 +239,7 @@ def _ratios(table: xr.Dataset, model: str, *, id: str, title: str) -> Figure:
     """The median ratio of every measure of flatness, with its interval."""
     marks = []
     for measure in table["measure"].values.tolist():
-        value, low, high, said = _estimated(_finite(table["ratio"].sel(model=model, measure=measure)), np.median)
+        value, low, high, said = _estimated(_finite(table["ratio"].sel(model=model, measure=measure)), "median ratio")
         name = _MEASURES.get(measure, str(measure))
         kind = "exact" if np.isfinite(value) else "unknown"
         marks.append(
@@ -254,15 +253,24 @@ def _ratios(table: xr.Dataset, model: str, *, id: str, title: str) -> Figure:
     )  # fmt: skip
 
 
-def _estimated(values: np.ndarray, statistic: Callable[..., Any]) -> tuple[float, float, float, str]:
-    """Estimate, ends of its interval (open with fewer than 8 runs), and both in words."""
+def _estimated(values: np.ndarray, statistic: Location) -> tuple[float, float, float, str]:
+    """Estimate, ends of its interval (open where there is none), and both in words."""
     if not values.size:
         return np.nan, -np.inf, np.inf, "–"
-    estimate = float(statistic(values))
-    if len(values) < _FEWEST:
-        return estimate, -np.inf, np.inf, number(estimate)
-    found = bootstrap_interval(values, statistic, seed=0)
-    return estimate, float(found.low), float(found.high), f"{number(estimate)} {interval((found.low, found.high))}"
+    found = interval_of(values, statistic)
+    if not found.exists:
+        return found.estimate, -np.inf, np.inf, number(found.estimate)
+    return found.estimate, found.low, found.high, f"{number(found.estimate)} {interval((found.low, found.high))}"
+
+
+def _share(values: xr.DataArray) -> tuple[float, float, float, str]:
+    """The same of a share, each problem with its own; exact."""
+    asked = values.isel(seed=np.flatnonzero(values.coords["asked"].values)) if "asked" in values.coords else values
+    known = _finite(asked)
+    if not known.size:
+        return np.nan, -np.inf, np.inf, "–"
+    found = share_interval(float(known.sum()), len(known), unknown=asked.size - len(known))
+    return found.estimate, found.low, found.high, f"{number(found.estimate)} {interval((found.low, found.high))}"
 
 
 def _tone(found: tuple[float, float, float, str], least: float, most: float) -> str:

@@ -82,7 +82,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Criterion:
-    """One measured number against its threshold; ``relation`` (``≤``, ``≥``) is shown before the threshold."""
+    """One measured number against its threshold; ``relation`` (``≤``, ``≥``) is shown before the threshold.
+
+    ``reading`` is the verdict in words (“holds on average”), ``runs`` how many runs are within and which is the worst.
+    """
 
     name: str
     kind: str = ""
@@ -92,6 +95,8 @@ class Criterion:
     verdict: str = "not run"
     relation: str = ""
     unit: str = ""
+    reading: str = ""
+    runs: str = ""
 
 
 @dataclass(frozen=True)
@@ -144,8 +149,10 @@ class Section:
     command: str = ""
     source: str = ""
     reason: str = ""
+    reading: str = ""
     seeds: int | None = None
-    runs: dict[str, int] = field(default_factory=dict)
+    runs: str = ""
+    looks: str = ""
     facts: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self):
@@ -188,8 +195,10 @@ class Section:
             command=command,
             source=record.get("source") or "",
             reason=record.get("reason") or "",
+            reading=record.get("reading") or "",
             seeds=_count(record.get("seeds")),
-            runs=dict(record.get("runs") or {}),
+            runs=_runs(record.get("runs") or {}),
+            looks=_looks(record.get("looks") or ()),
         )
 
     @property
@@ -248,20 +257,36 @@ def _criterion(entry: Mapping[str, Any]) -> Criterion:
     threshold = entry.get("threshold")
     return Criterion(
         name=entry["name"],
-        kind=_kind(entry),
+        kind=" ".join(filter(None, (entry.get("kind", ""), entry.get("of", "")))),
         statistic=value,
         interval=bounds,
         threshold=tuple(threshold) if isinstance(threshold, list) else threshold,
         verdict=entry.get("verdict", "not run"),
         relation=_SIGNS.get(entry.get("relation") or "", entry.get("relation") or ""),
         unit=entry.get("unit", ""),
+        reading=entry.get("reading", ""),
+        runs=entry.get("exceptions", ""),
     )
 
 
-def _kind(entry: Mapping[str, Any]) -> str:
-    """The kind of a criterion, and how many seeds it could be measured in where those are not all."""
-    measured, asked = entry.get("seeds") or (0, 0)
-    return f"{entry.get('kind', '')}, {measured} of {asked} seeds" if 0 < measured < asked else entry.get("kind", "")
+def _runs(counts: Mapping[str, Any]) -> str:
+    """How many runs were asked for, finished and failed, and of what.
+
+    >>> _runs({"asked": 8, "finished": 7, "failed": 1, "causes": [{"cause": "ValueError: no", "count": 1}]})
+    '8 asked, 7 finished, 1 failed (1 × ValueError: no)'
+    """
+    said = ", ".join(f"{count} {name}" for name, count in counts.items() if name != "causes")
+    causes = "; ".join(f"{group['count']} × {group['cause']}" for group in counts.get("causes") or ())
+    return f"{said} ({causes})" if causes else said
+
+
+def _looks(looks: Sequence[Mapping[str, Any]]) -> str:
+    """Every look at a claim.
+
+    >>> _looks([{"seeds": 8, "verdict": "inconclusive"}, {"seeds": 16, "verdict": "holds"}])
+    '8 seeds: inconclusive; 16 seeds: holds'
+    """
+    return "; ".join(f"{look['seeds']} seeds: {look['verdict']}" for look in looks) if len(looks) > 1 else ""
 
 
 def _control(entry: Mapping[str, Any]) -> Control:

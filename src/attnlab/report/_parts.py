@@ -31,10 +31,10 @@ def icon(name: str) -> str:
     return f'<svg class="icon" aria-hidden="true"><use href="#i-{name}"/></svg>'
 
 
-def pill(verdict: str) -> str:
-    """A verdict as icon and word."""
+def pill(verdict: str, reading: str = "") -> str:
+    """A verdict as icon and word, or as it reads ("holds on average")."""
     name = verdict.replace(" ", "-") if verdict in (*VERDICTS, *SAVINGS) else "not-run"
-    return f'<span class="pill {name}">{icon(name)}{escape(verdict)}</span>'
+    return f'<span class="pill {name}">{icon(name)}{escape(reading or verdict)}</span>'
 
 
 def element(tag: str, text: str, kind: str = "") -> str:
@@ -57,7 +57,12 @@ def tally(page: Page) -> str:
     against = sum(section.contradicts for section in claims)
     word = "contradicts" if against == 1 else "contradict"
     alarm = f'<li class="alarm">{icon("alarm")}<b>{against}</b> {word} what was expected</li>'
-    calm = '<li class="calm">none contradicts what was expected</li>' if any(s.expected for s in claims) else ""
+    decided = all(s.verdict in ("holds", "fails") for s in claims)
+    calm = (
+        '<li class="calm">none contradicts what was expected</li>'
+        if decided and any(s.expected for s in claims)
+        else ""
+    )
     return f'<ul class="tally" aria-label="Counts">{"".join(shown)}{alarm if against else calm}</ul>'
 
 
@@ -137,11 +142,12 @@ def criteria_table(criteria: Sequence[Criterion]) -> str:
     """The numbers with intervals and thresholds."""
     if not criteria:
         return ""
-    head = ("Criterion", "Kind", "Measured", "Interval", "Threshold", "Verdict")
+    head = ("Criterion", "Kind", "Measured", "Interval", "Threshold", "Verdict", "Runs")
     rows = []
     for c in criteria:
         measured = number(c.statistic) + (_unit(c) if c.statistic is not None else "")
-        texts = [escape(c.kind), escape(measured), escape(interval(c.interval)), escape(limit(c)), pill(c.verdict)]
+        texts = [escape(c.kind), escape(measured), escape(interval(c.interval)), escape(limit(c))]
+        texts += [pill(c.verdict, c.reading), escape(c.runs or "–")]
         rows.append((f'<th scope="row">{escape(c.name)}</th>', *map(_cell, head[1:], texts)))
     return f"<h3>The numbers</h3>{table(head, rows, 'Criteria', 'stack')}"
 
@@ -302,7 +308,8 @@ def _state(entry: Section) -> str:
         return ""
     kind, mark = ("note alarm", icon("alarm")) if entry.contradicts else ("note", "")
     note = f'<span class="{kind}">{mark}{escape(expectation(entry))}</span>'
-    return f'<p class="state">{pill(entry.verdict)}{note}<a class="anchor" href="#{entry.id}">{entry.id}</a></p>'
+    anchor = f'<a class="anchor" href="#{entry.id}">{entry.id}</a>'
+    return f'<p class="state">{pill(entry.verdict, entry.reading)}{note}{anchor}</p>'
 
 
 def _against(entry: Section) -> str:
@@ -328,8 +335,8 @@ def _command(command: str) -> str:
 def _facts(entry: Section) -> str:
     facts = [("Source", linked(entry.source))] if entry.source else []
     facts += [("Seeds", escape(entry.seeds))] if entry.seeds is not None else []
-    runs = ", ".join(f"{count} {name}" for name, count in entry.runs.items())
-    facts += [("Runs", escape(runs))] if runs else []
+    facts += [("Runs", escape(entry.runs))] if entry.runs else []
+    facts += [("Looks", escape(entry.looks))] if entry.looks else []
     facts += [(escape(name), escape(text)) for name, text in entry.facts.items()]
     items = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in facts)
     return f'<dl class="facts">{items}</dl>' if items else ""

@@ -1,22 +1,29 @@
-"""Intervals, curves and groups of equals: bootstrap, Wilson interval, crossings, paired tests. Functions of numbers."""
+"""Intervals, curves and groups of equals: means, medians, shares, crossings, paired tests. Functions of numbers."""
 
-from attnlab.stats._bootstrap import bootstrap_interval, paired_ratio
 from attnlab.stats._crossing import Crossing, Crossings, crossing, crossings
 from attnlab.stats._groups import Ranking, holm, rank_variants, signed_rank
-from attnlab.stats._interval import Interval
-from attnlab.stats._share import wilson_interval
+from attnlab.stats._interval import CONFIDENCE, Interval
+from attnlab.stats._location import LOCATIONS, MIN_RUNS, Location, interval_of
+from attnlab.stats._power import more_runs
+from attnlab.stats._share import may_violate, share_interval, trials_needed
 
 __all__ = [
     "Crossing",
     "Crossings",
     "Interval",
+    "CONFIDENCE",
+    "LOCATIONS",
+    "Location",
+    "MIN_RUNS",
     "Ranking",
-    "bootstrap_interval",
     "crossing",
     "crossings",
     "holm",
-    "paired_ratio",
+    "interval_of",
+    "may_violate",
+    "more_runs",
     "rank_variants",
+    "share_interval",
     "signed_rank",
-    "wilson_interval",
+    "trials_needed",
 ]

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from attnlab._errors import AttnlabError
-from attnlab.stats._interval import check_level
+from attnlab.stats._interval import check_confidence
 
 LEAST_PAIRS = 6  # with fewer, the two-sided test cannot come below 0.05 whatever the values
 
@@ -101,7 +101,7 @@ def rank_variants(runs: Mapping[str, Any], *, smaller_is_better: bool = True, le
     >>> [set(group) == {"a", "b"} for group in found.groups], found.apart("a", "c")
     ([True, False], True)
     """
-    check_level(level)
+    check_confidence(level)
     values = {name: np.asarray(each, np.float64) for name, each in runs.items()}
     shapes = {each.shape for each in values.values()}
     if len(values) < 1 or len(shapes) != 1 or len(next(iter(shapes))) != 1:

@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any
 
 from attnlab._errors import AttnlabError
+
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
 class Interval:
-    """``low ≤ high`` at confidence ``level``, and the ``estimate`` they belong to.
+    """``low ≤ high`` at ``confidence``, and the ``estimate`` they belong to.
 
-    Numbers, or arrays of one shape where many quantities were estimated at once.
+    Where so few or such values give no interval, both ends are nan and ``reason`` says why.
 
-    >>> Interval(low=0.9, high=1.2, estimate=1.0, level=0.95)
-    Interval(low=0.9, high=1.2, estimate=1.0, level=0.95)
+    >>> print(Interval(low=0.9, high=1.2, estimate=1.0, confidence=0.95))
+    1 [0.9, 1.2]
     """
 
-    low: Any
-    high: Any
-    estimate: Any
-    level: float
+    low: float
+    high: float
+    estimate: float
+    confidence: float = CONFIDENCE
+    reason: str = ""
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is an interval."""
+        return not (math.isnan(self.low) or math.isnan(self.high))
+
+    def __str__(self) -> str:
+        if not self.exists:
+            return f"{self.estimate:.3g} (no interval: {self.reason})"
+        return f"{self.estimate:.3g} [{self.low:.3g}, {self.high:.3g}]"
 
 
-def check_level(level: float) -> None:
-    """Refuse a confidence level outside (0, 1)."""
-    if not 0 < level < 1:
-        raise AttnlabError(f"level={level}: expected a confidence level between 0 and 1, such as 0.95")
+def check_confidence(confidence: float) -> None:
+    """Refuse a confidence outside (0, 1)."""
+    if not 0 < confidence < 1:
+        raise AttnlabError(f"confidence={confidence}: expected a confidence between 0 and 1, such as 0.95")

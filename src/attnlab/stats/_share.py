@@ -1,36 +1,69 @@
-"""The interval of a share."""
+"""Shares of runs: exact intervals, and what few runs can say."""
 
 from __future__ import annotations
 
 import math
 
-from scipy.special import ndtri
+from scipy.special import betaincinv
 
 from attnlab._errors import AttnlabError
-from attnlab.stats._interval import Interval, check_level
+from attnlab.stats._interval import CONFIDENCE, Interval, check_confidence
 
 
-def wilson_interval(successes: int, trials: int, level: float = 0.95) -> Interval:
-    """Wilson's score interval of a share (Wilson 1927).
+def share_interval(successes: float, trials: int, *, unknown: int = 0, confidence: float = CONFIDENCE) -> Interval:
+    """The exact interval of a share (Clopper and Pearson 1934); ``trials`` are independent runs or problems.
 
-    ``(p̂ + z²/2n ± z √(p̂(1−p̂)/n + z²/4n²)) / (1 + z²/n)`` with ``p̂ = successes / trials = s / n`` and the normal
-    quantile z. Of use also where no run or every run succeeded.
+    - ``successes`` s may be a fraction where a problem has several starts: the sum over problems of each one's own
+      share. Such a sum varies no more than a binomial of the same mean (Hoeffding 1956), so that the interval errs on
+      the safe side.
+    - ``unknown``: further trials of which nothing is known (failed, unmatched). The low end takes them all for
+      misses, the high end for successes; the estimate is that of the known ones.
 
-    >>> share = wilson_interval(8, 10)
-    >>> f"{share.estimate} in [{share.low:.3f}, {share.high:.3f}]"
-    '0.8 in [0.490, 0.943]'
+    ``low`` solves P[X ≥ s | low] = (1 − confidence)/2, ``high`` P[X ≤ s | high] = (1 − confidence)/2.
+
+    >>> print(share_interval(16, 16))
+    1 [0.794, 1]
+    >>> print(share_interval(15, 15, unknown=1))
+    1 [0.698, 1]
     """
-    check_level(level)
-    if trials < 1 or not 0 <= successes <= trials:
+    check_confidence(confidence)
+    if trials < 1 or not 0 <= successes <= trials or unknown < 0:
         raise AttnlabError(
-            f"{successes} successes of {trials} trials: expected at least one trial and 0 ≤ successes ≤ trials"
+            f"{successes:g} successes of {trials} trials, {unknown} unknown: expected at least one trial, "
+            "0 ≤ successes ≤ trials and unknown ≥ 0"
         )
-    z = float(ndtri(0.5 + level / 2))
-    share = successes / trials
-    centre = share + z**2 / (2 * trials)
-    reach = z * math.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2))
-    scale = 1 + z**2 / trials
-    # At the ends the formula is exactly 0 or 1; rounding must not leave a trace of it.
-    low = 0.0 if successes == 0 else (centre - reach) / scale
-    high = 1.0 if successes == trials else (centre + reach) / scale
-    return Interval(low=low, high=high, estimate=share, level=level)
+    every = trials + unknown
+    low = _quantile(successes, every - successes + 1, (1 - confidence) / 2)
+    high = _quantile(successes + unknown + 1, trials - successes, (1 + confidence) / 2)
+    return Interval(low, high, successes / trials, confidence)
+
+
+def _quantile(a: float, b: float, share: float) -> float:
+    """The quantile of a beta distribution; a parameter of zero puts all of it at one end."""
+    if a <= 0:
+        return 0.0
+    return 1.0 if b <= 0 else float(betaincinv(a, b, share))
+
+
+def trials_needed(share: float, *, confidence: float = CONFIDENCE) -> int:
+    """How many trials without a miss prove a share of at least ``share``.
+
+    >>> trials_needed(0.95), trials_needed(0.8)
+    (72, 17)
+    """
+    check_confidence(confidence)
+    if not 0 < share < 1:
+        raise AttnlabError(f"share={share}: expected a number between 0 and 1; no number of runs proves a share of 1")
+    return math.ceil(math.log((1 - confidence) / 2) / math.log(share))
+
+
+def may_violate(violating: int, runs: int, *, confidence: float = CONFIDENCE) -> float:
+    """The share of all runs that may lie beyond a bound, given how many did: one-sided, exact.
+
+    >>> f"{may_violate(0, 4):.0%}"
+    '53%'
+    """
+    check_confidence(confidence)
+    if runs < 1 or not 0 <= violating <= runs:
+        raise AttnlabError(f"{violating} of {runs} runs: expected at least one run and 0 ≤ violating ≤ runs")
+    return _quantile(violating + 1, runs - violating, confidence)

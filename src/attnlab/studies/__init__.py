@@ -27,6 +27,7 @@ from attnlab.studies._lu2021 import (
     REFERENCE,
     STARTS,
 )
+from attnlab.studies._measure import asked_of
 from attnlab.studies._own_text import TextStudy, study_texts
 from attnlab.studies._points import PointSettings, find_points
 from attnlab.studies._samples import SampleSettings, fit_curve, fit_samples
@@ -99,6 +100,7 @@ __all__ = [
     "predict",
     "prepare_texts",
     "read_exploration",
+    "asked_of",
     "split_arms",
     "study_texts",
     "text_parts",

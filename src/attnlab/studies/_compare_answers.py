@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attnlab.stats import Ranking, bootstrap_interval, paired_ratio, rank_variants
+from attnlab.stats import Ranking, interval_of, rank_variants
 from attnlab.studies._curves import Question, tabulate
 
 LEVEL = 0.05  # of all pairs together
 WORTHWHILE = 1.25  # a ratio of errors from which on a difference is worth a word of advice
-_LEAST_SEEDS = 8
 LONGER = 4  # times the steps, to see what is speed
 SETTLED = 0.05  # training has come to its end if they change the median error by less than this
 
@@ -89,11 +88,8 @@ def _median(values: xr.DataArray) -> float:
 
 
 def _interval(values: np.ndarray) -> tuple[float, float, float]:
-    known = values[np.isfinite(values)]
-    if len(known) < _LEAST_SEEDS:
-        return float(np.median(known)), np.nan, np.nan
-    found = bootstrap_interval(known, np.median, seed=0)
-    return float(found.estimate), float(found.low), float(found.high)
+    found = interval_of(values[np.isfinite(values)], "median")
+    return found.estimate, found.low, found.high
 
 
 def _ratio(values: np.ndarray, other: np.ndarray, falling: bool) -> tuple[float, float, float]:
@@ -102,10 +98,10 @@ def _ratio(values: np.ndarray, other: np.ndarray, falling: bool) -> tuple[float,
     a, b = ((x[both] if falling else 1 - x[both]) for x in (values, other))
     if not len(b) or np.median(b) <= 0:
         return np.nan, np.nan, np.nan
-    if len(a) < _LEAST_SEEDS or b.min() <= 0:
+    if min(a.min(), b.min()) <= 0:
         return float(np.median(a) / np.median(b)), np.nan, np.nan
-    found = paired_ratio(a, b, seed=0)
-    return float(found.estimate), float(found.low), float(found.high)
+    found = interval_of(a / b, "median ratio")
+    return found.estimate, found.low, found.high
 
 
 def letters(order: Ranking) -> list[str]:
@@ -126,11 +122,8 @@ def hopeless(arms: Mapping[str, xr.Dataset], *, score: str) -> xr.Dataset:
     for scores in last.values():
         mine, its = xr.align(scores, last[best], join="inner")
         differences = (mine - its).dropna("seed").values
-        if len(differences) < _LEAST_SEEDS:
-            rows.append((np.nan, np.nan, np.nan))
-            continue
-        found = bootstrap_interval(differences, np.median, seed=0, level=0.99)
-        rows.append((float(found.estimate), float(found.low), float(found.high)))
+        found = interval_of(differences, "median", confidence=0.99) if len(differences) else None
+        rows.append((np.nan, np.nan, np.nan) if found is None else (found.estimate, found.low, found.high))
     columns = dict(zip(("difference", "low", "high"), np.array(rows).T, strict=True))
     data = xr.Dataset({name: ("student", column) for name, column in columns.items()}, {"student": list(last)})
     return data.assign(dropped=data.low > 0).assign_attrs(best=best)

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
+from attnlab.stats import CONFIDENCE
 from attnlab.studies._measure import axis
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from attnlab.complexity._curves import Statistic
 
 FALL, SLACK = 0.05, 0.001  # a fit has settled if its late fall is below 5 % of its loss, or below 0.001
-_ABSENT = (np.nan, np.nan, np.nan, "not run")
+_ABSENT = (np.nan, np.nan, np.nan, "not run", 0, 0)
 
 
 @dataclass(frozen=True)
@@ -40,40 +41,55 @@ class Question:
 
 
 def tabulate(
-    arms: Mapping[tuple[str, Any], xr.Dataset], question: Question, *, dim: str = "features", further: bool = False
+    arms: Mapping[tuple[str, Any], xr.Dataset],
+    question: Question,
+    *,
+    dim: str = "features",
+    further: bool = False,
+    confidence: float = CONFIDENCE,
 ) -> xr.Dataset:
     """All answers about students in several settings; ``arms`` are data sets (seed, size) by student and setting.
 
     Returns, with dimensions (student, ``dim``) and more:
 
     - what the arms hold: the score, ``settling``, the tuning that was chosen, …, (…, seed, size);
-    - ``needed`` with ``needed_low``, ``needed_high`` and ``needed_kind`` (crossed, not reached, already met), and
-      ``reached``, the share of seeds that reach the level by themselves;
-    - ``ratio`` of the student ``question.against`` to each, with ``_low``, ``_high``, ``_kind``, the ``verdict`` in a
+    - ``needed`` with ``needed_low``, ``needed_high`` and ``needed_kind`` (crossed, not reached, already met),
+      ``needed_seeds`` and ``needed_asked`` (seeds that it comes from, and that were asked for), ``needed_own`` of each
+      seed, and ``reached``, the share of seeds that reach the level by themselves;
+    - ``ratio`` of the student ``question.against`` to each, likewise, the ``verdict`` in a
       word and ``said`` in a sentence;
     - ``exponent`` of the needed samples in ``dim`` (student), where that is a number and has two values or more;
     - ``unsettled``: the share of chosen fits whose loss was still falling;
     - if ``further``, ``extrapolated`` with ``_low`` and ``_high``: the samples that a power law expects for the level,
       beside the sentence ``extrapolated_said``, which tells its back-test or why there is none.
+
+    ``confidence`` is that of the intervals.
     """
     students = list(dict.fromkeys(student for student, _ in arms))
     settings = list(dict.fromkeys(setting for _, setting in arms))
     table = _stacked(arms, students, settings, dim)
-    cells = {pair: _cell(arms, pair, question) for pair in ((s, v) for s in students for v in settings)}
+    cells = {pair: _cell(arms, pair, question, confidence) for pair in ((s, v) for s in students for v in settings)}
     shape = (len(students), len(settings))
 
     def column(read: Any) -> tuple[tuple[str, str], np.ndarray]:
         return ("student", dim), np.array([read(cell) for cell in cells.values()]).reshape(shape)
 
-    for place, name in enumerate(("", "_low", "_high", "_kind")):
-        table[f"needed{name}"] = column(lambda cell, k=place: _numbers(cell[0])[k])
-        table[f"ratio{name}"] = column(lambda cell, k=place: _numbers(cell[1])[k])
+    for place, name in enumerate(("", "_low", "_high", "_kind", "_seeds", "_asked")):
+        table[f"needed{name}"] = column(lambda cell, k=place: _numbers(cell[0], cell[2])[k])
+        table[f"ratio{name}"] = column(lambda cell, k=place: _numbers(cell[1], cell[2])[k])
+    seeds = table["seed"].values
+    for name, found in (
+        ("needed_own", [needed for needed, _, _ in cells.values()]),
+        ("ratio_own", [ratio for _, ratio, _ in cells.values()]),
+    ):
+        own = np.array([_own(one, seeds) for one in found]).reshape(*shape, -1)
+        table[name] = (("student", dim, "seed"), own)
     table["reached"] = column(lambda cell: np.nan if cell[0] is None else cell[0].share.estimate)
     table["verdict"] = column(lambda cell: "" if cell[1] is None else cell[1].verdict)
     table["said"] = column(lambda cell: "" if cell[1] is None else str(cell[1]))
     table["needed_said"] = column(lambda cell: "" if cell[0] is None else str(cell[0]))
     if len(settings) > 1 and all(isinstance(value, int | float) for value in settings):
-        table = table.assign(_exponents(table[question.score], question, dim))
+        table = table.assign(_exponents(arms, table[question.score], question, dim, confidence))
     if further:
         found = {pair: _further(arms.get(pair), question) for pair in cells}
         for place, name in enumerate(("extrapolated", "extrapolated_low", "extrapolated_high", "extrapolated_said")):
@@ -99,21 +115,23 @@ def _stacked(
 
 
 def _cell(
-    arms: Mapping[tuple[str, Any], xr.Dataset], pair: tuple[str, Any], question: Question
-) -> tuple[NeededSamples | None, SampleRatio | None]:
+    arms: Mapping[tuple[str, Any], xr.Dataset], pair: tuple[str, Any], question: Question, confidence: float
+) -> tuple[NeededSamples | None, SampleRatio | None, int]:
+    """Needed samples and ratio of one arm, and how many seeds it was asked for."""
     from attnlab.complexity import needed_samples, sample_ratio
 
     if pair not in arms:
-        return None, None
-    scores = _scores(arms[pair], question.score)
-    needed = needed_samples(scores, question.level, **question.how)
+        return None, None, 0
+    scores, asked = _scores(arms[pair], question.score), arms[pair].sizes["seed"]
+    needed = needed_samples(scores, question.level, confidence=confidence, **question.how)
     other = (question.against, pair[1])
     if pair[0] == question.against or other not in arms:
-        return needed, None
+        return needed, None, asked
     first, second = xr.align(_scores(arms[other], question.score), scores, join="inner", exclude=["size"])
     if first.sizes["seed"] == 0:
         raise AttnlabError(f"{pair[0]!r} and {question.against!r} share no seed at {pair[1]}: nothing can be compared")
-    return needed, sample_ratio(first, second, question.level, **question.how)
+    both = min(asked, arms[other].sizes["seed"])
+    return needed, sample_ratio(first, second, question.level, confidence=confidence, **question.how), both
 
 
 def _further(arm: xr.Dataset | None, question: Question) -> tuple[float, float, float, str]:
@@ -130,26 +148,36 @@ def _scores(arm: xr.Dataset, name: str) -> xr.DataArray:
     return arm[name].dropna("seed", how="all")
 
 
-def _numbers(found: NeededSamples | SampleRatio | None) -> tuple[float, float, float, str]:
-    """Value, ends of the interval and kind."""
+def _numbers(found: NeededSamples | SampleRatio | None, asked: int) -> tuple[float, float, float, str, int, int]:
+    """Value, ends of the interval, kind, and from how many seeds of those asked for."""
     if found is None:
         return _ABSENT
     kind = getattr(found, "outcome", None) or getattr(found, "kind", "")
-    return found.value, found.interval.low, found.interval.high, str(kind)
+    return found.value, found.interval.low, found.interval.high, str(kind), found.per_seed.size, asked
 
 
-def _exponents(scores: xr.DataArray, question: Question, dim: str) -> dict[str, Any]:
+def _own(found: NeededSamples | SampleRatio | None, seeds: np.ndarray) -> np.ndarray:
+    """What each seed gave by itself; nan where it has none."""
+    if found is None:
+        return np.full(len(seeds), np.nan)
+    return found.per_seed.reindex(seed=seeds).values
+
+
+def _exponents(
+    arms: Mapping[tuple[str, Any], xr.Dataset], scores: xr.DataArray, question: Question, dim: str, confidence: float
+) -> dict[str, Any]:
     from attnlab.complexity import exponent
 
     found = []
-    for k in range(scores.sizes["student"]):
+    for k, student in enumerate(scores["student"].values.tolist()):
         one = scores.isel(student=k, drop=True).dropna("seed", how="all").dropna(dim, how="all")
         if one.sizes[dim] < 2:
             found.append(_ABSENT)
             continue
-        fit = exponent(one, question.level, dim=dim, **question.how)
-        found.append((fit.value, fit.interval.low, fit.interval.high, fit.kind))
-    names = ("exponent", "exponent_low", "exponent_high", "exponent_kind")
+        fit = exponent(one, question.level, dim=dim, confidence=confidence, **question.how)
+        asked = max(data.sizes["seed"] for (name, _), data in arms.items() if name == student)
+        found.append((fit.value, fit.interval.low, fit.interval.high, fit.kind, one.sizes["seed"], asked))
+    names = tuple(f"exponent{end}" for end in ("", "_low", "_high", "_kind", "_seeds", "_asked"))
     return {name: ("student", np.array(values)) for name, values in zip(names, zip(*found, strict=True), strict=True)}
 
 
@@ -167,7 +195,12 @@ def end_values(table: xr.Dataset, name: str, **where: Any) -> xr.DataArray:
     at = table.sel(**where)
     values = [float(at[f"{name}{end}"]) for end in ("", "_low", "_high")]
     found = xr.DataArray(values, dims="end", coords={"end": ["estimate", "low", "high"]})
-    return found.assign_attrs(kind=str(at[f"{name}_kind"].values), seeds=table.sizes.get("seed", 0))
+    attrs: dict[str, Any] = {"kind": str(at[f"{name}_kind"].values)}
+    for field in ("seeds", "asked"):
+        attrs[field] = int(at[f"{name}_{field}"]) if f"{name}_{field}" in at else int(table.sizes.get("seed", 0))
+    if f"{name}_own" in at:
+        attrs["by_seed"] = dict(zip(at["seed"].values.tolist(), at[f"{name}_own"].values.tolist(), strict=True))
+    return found.assign_attrs(attrs)
 
 
 def choices(table: xr.Dataset, name: str) -> dict[float, int]:

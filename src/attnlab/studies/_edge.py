@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
 from attnlab.runs import RunContext
-from attnlab.studies._measure import axis
+from attnlab.studies._measure import side_by_side
 from attnlab.studies._study import Data, Scale, Study, arm_plan
 from attnlab.studies._topic import task_keys
 
@@ -163,8 +163,7 @@ def _measure_edge(arms: Data) -> Data:
         )
         for data in arms.values()
     ]
-    table = xr.concat(parts, dim=axis("step_size", [float(label) for label in arms]), join="outer")
-    return {"edge": cast(xr.Dataset, table)}
+    return {"edge": side_by_side(parts, "step_size", [float(label) for label in arms])}
 
 
 def _end(edge: xr.DataArray) -> xr.DataArray:

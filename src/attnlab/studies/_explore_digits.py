@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import jax
 import numpy as np
@@ -17,7 +17,7 @@ import xarray as xr
 
 from attnlab._errors import AttnlabError
 from attnlab.runs import AbstractExecutor, Event, provenance, run_plan
-from attnlab.stats import bootstrap_interval
+from attnlab.stats import interval_of
 from attnlab.studies._curves import Question, tabulate
 from attnlab.studies._digits import ATTENTION, STUDENTS, WORK, DigitsSettings
 from attnlab.studies._exploration import Exploration, card, checked_folder, store_exploration
@@ -190,12 +190,9 @@ def _accuracy_card(table: xr.Dataset) -> dict[str, Any]:
 def _attention_card(table: xr.Dataset, student: str) -> dict[str, Any]:
     """The share of attention on the digit with the most images, beside that of even attention."""
     values, even = _on_digit(table, student)
-    mean = float(values.mean())
-    bounds = ""
-    if len(values) >= _INTERVAL:
-        found = bootstrap_interval(values, np.mean, seed=0)
-        low, high = (100 * float(cast(float, end)) for end in (found.low, found.high))
-        bounds = f" [{low:.1f}, {high:.1f}]"
+    found = interval_of(values, "mean")
+    mean = found.estimate
+    bounds = f" [{100 * found.low:.1f}, {100 * found.high:.1f}]" if found.exists else ""
     text = f"Even attention would have {_percent(even)} there, the share of the image that the digit's square is."
     measure = "of the attention is on the digit, mean over seeds"
     return card(f"where {student} looks", text, f"{_percent(mean)}{bounds}", measure) | {"link": "pictures"}

@@ -15,7 +15,7 @@ import xarray as xr
 
 from attnlab._errors import AttnlabError
 from attnlab.runs import AbstractExecutor, Event, provenance, run_plan
-from attnlab.stats import wilson_interval
+from attnlab.stats import share_interval
 from attnlab.studies._exploration import Exploration, card, checked_folder, store_exploration
 from attnlab.studies._landscape import GOOD
 from attnlab.studies._points import WORK, Made, PointSettings, make_problem
@@ -238,17 +238,22 @@ def _ends_card(starts: xr.Dataset, s: PointSettings) -> dict[str, Any]:
 
 
 def _good_card(starts: xr.Dataset, s: PointSettings) -> dict[str, Any]:
-    minimum = starts.kind.values == "minimum"
-    count, good = int(minimum.sum()), int((minimum & (starts.error.values <= GOOD)).sum())
+    minimum = (starts.kind == "minimum").transpose("seed", "start").values
+    good = minimum & (starts.error.transpose("seed", "start").values <= GOOD)
+    count, found = int(minimum.sum()), minimum.any(axis=1)
     what = "share of wrong labels" if s.classes else "prediction error"
     if count == 0:
         return card("good minima", f"No start ended at a certified minimum, so no {what} can be counted.")
-    share = wilson_interval(good, count)
-    text = (
-        f"{good} of {count} starts at a certified minimum have a {what} ≤ {GOOD:g} (Wilson's 95\u00a0% interval, "
-        "starts taken as independent)."
-    )
-    headline = f"{share.estimate:.2g} [{share.low:.2f}, {share.high:.2f}]"
+    text = f"{int(good.sum())} of {count} starts at a certified minimum have a {what} ≤ {GOOD:g}"
+    shares = good.sum(axis=1)[found] / minimum.sum(axis=1)[found]
+    headline = f"{shares.mean():.2g}"
+    if len(starts.seed) == 1:
+        # Starts of one problem share its data: they say nothing about other problems.
+        text += ". All are starts of one problem, so there is no interval; more problems (--seeds) give one."
+    else:
+        share = share_interval(float(shares.sum()), len(shares), unknown=int((~found).sum()))
+        text += f"; exact 95\u00a0% interval over {len(found)} problems, each with its own share."
+        headline += f" [{share.low:.2f}, {share.high:.2f}]"
     return card("good minima", text, headline, f"of the minima reached have an error ≤ {GOOD:g}") | {"link": "points"}
 
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 import xarray as xr
 
+from attnlab.stats import CONFIDENCE, interval_of
 from attnlab.studies._compare_teachers import WORK
 from attnlab.studies._curves import Question, tabulate
 from attnlab.studies._measure import axis
@@ -29,7 +30,6 @@ _VARIANTS = {
 }
 # The protocol was chosen while looking at the first seeds; the claims are judged on others.
 _FIRST_SEED = 100
-_LEAST_SEEDS = 8
 _PRIOR_SEEDS = 2  # times the seeds: with 8, the interval of the ratio is as wide as what is asked
 
 
@@ -47,16 +47,18 @@ def _ladders(scale: Scale, seeds: int):
     return arm_plan(WORK, "guidelines", arms, seeds, first=_FIRST_SEED)
 
 
-def _measure_ladders(arms: Data) -> Data:
+def _measure_ladders(arms: Data, confidence: float = CONFIDENCE) -> Data:
     parts = {tuple(label.split("/")): data for label, data in arms.items()}
     found = {}
     for teacher, variants in _VARIANTS.items():
         own = {(v, int(s)): data.isel(size=0) for (t, v, s), data in parts.items() if t == teacher}
-        found[f"{teacher} teacher"] = compare_steps(own, variants)
+        found[f"{teacher} teacher"] = compare_steps(own, variants, confidence)
     return found
 
 
-def compare_steps(arms: Mapping[tuple[str, int], xr.Dataset], variants: Sequence[str]) -> xr.Dataset:
+def compare_steps(
+    arms: Mapping[tuple[str, int], xr.Dataset], variants: Sequence[str], confidence: float = CONFIDENCE
+) -> xr.Dataset:
     """Errors of some variants with ever more steps; ``arms`` are data sets (seed) by variant and steps.
 
     - ``error``, ``entropy``, ``attention`` (variant, steps, seed);
@@ -84,7 +86,7 @@ def compare_steps(arms: Mapping[tuple[str, int], xr.Dataset], variants: Sequence
     }
     for name, asked in pairs.items():
         dims, size = (("variant",), shape[:1]) if name == "converged" else (("variant", "steps"), shape)
-        ends = [_ratio(table, *pair) for pair in asked]
+        ends = [_ratio(table, one, other, confidence) for one, other in asked]
         for place, tail in enumerate(("", "_low", "_high", "_kind")):
             table[f"{name}{tail}"] = dims, np.array([end[place] for end in ends]).reshape(size)
     return table.assign_attrs(moved=MOVED, longer=LONGER)
@@ -118,22 +120,25 @@ def _settled(moved: xr.DataArray) -> int | str:
     )
 
 
-def _ratio(table: xr.Dataset, one: tuple[str, Any], other: tuple[str, Any]) -> tuple[float, float, float, str]:
-    """The ratio of median errors with its interval; open, and why, where one of the two is not known."""
-    from attnlab.stats import paired_ratio
+def _ratio(
+    table: xr.Dataset, one: tuple[str, Any], other: tuple[str, Any], confidence: float
+) -> tuple[float, float, float, str]:
+    """The median over paired seeds of the ratio of errors, with its interval; open where one of the two is unknown."""
 
     for variant, steps in (one, other):
         if isinstance(steps, str):
             return np.nan, 0.0, np.inf, steps
         if steps not in table.steps.values or bool(table.error.sel(variant=variant, steps=steps).isnull().all()):
             return np.nan, np.nan, np.nan, "not run"
+    if one == other:
+        return 1.0, 1.0, 1.0, "exact"
     first, second = (table.error.sel(variant=v, steps=s, drop=True) for v, s in (one, other))
     both = (first.notnull() & second.notnull()).values
     a, b = first.values[both], second.values[both]
-    if len(a) < _LEAST_SEEDS:
-        return float(np.median(a) / np.median(b)), 0.0, np.inf, f"from {len(a)} seeds, an interval needs 8"
-    found = paired_ratio(a, b, seed=0)
-    return float(found.estimate), float(found.low), float(found.high), "exact"
+    found = interval_of(a / b, "median ratio", confidence=confidence)
+    if not found.exists:
+        return found.estimate, 0.0, np.inf, found.reason
+    return found.estimate, found.low, found.high, "exact"
 
 
 def _prior(scale: Scale, seeds: int):
@@ -144,9 +149,9 @@ def _prior(scale: Scale, seeds: int):
     return arm_plan(WORK, "known attention as a prior", arms, _PRIOR_SEEDS * seeds, first=_FIRST_SEED)
 
 
-def _measure_prior(arms: Data) -> Data:
+def _measure_prior(arms: Data, confidence: float = CONFIDENCE) -> Data:
     given = {(variant, "hard"): data for variant, data in arms.items()}
-    return {"prior": tabulate(given, Question(PRIOR_LEVEL, against="softmax"), dim="task")}
+    return {"prior": tabulate(given, Question(PRIOR_LEVEL, against="softmax"), dim="task", confidence=confidence)}
 
 
 _MAP: dict[Scale, dict[str, tuple[Any, ...]]] = {
@@ -168,7 +173,7 @@ def _map(scale: Scale, seeds: int):
     return arm_plan(WORK, "map of sparsity", arms, seeds, first=_FIRST_SEED)
 
 
-def _measure_map(arms: Data) -> Data:
+def _measure_map(arms: Data, confidence: float = CONFIDENCE) -> Data:
     """Error of each variant over softmax's (variant, relevant, noise), with intervals."""
     parts = {tuple(label.split("/")): data.isel(size=0) for label, data in arms.items()}
     variants = list(dict.fromkeys(v for v, _, _ in parts if v != "softmax"))
@@ -176,7 +181,8 @@ def _measure_map(arms: Data) -> Data:
     noise = sorted({float(n) for _, _, n in parts})
     cells = {
         (v, r, n): _ratio(
-            compared_pair(parts[v, str(r), str(n)], parts["softmax", str(r), str(n)]), ("variant", 0), ("softmax", 0)
+            compared_pair(parts[v, str(r), str(n)], parts["softmax", str(r), str(n)]), ("variant", 0), ("softmax", 0),
+            confidence,
         )
         for v in variants for r in relevant for n in noise
     }  # fmt: skip

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import product
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from attnlab.studies._measure import axis
+from attnlab.studies._measure import axis, side_by_side
 from attnlab.studies._points import FLATNESS as MEASURES
 from attnlab.studies._points import WORK
 from attnlab.studies._study import Data, Scale, Study, arm_plan
@@ -58,16 +58,12 @@ def _minima(scale: Scale, seeds: int):
 def _measure_minima(arms: Data) -> Data:
     by = {tuple(label.rsplit("/", 1)): data for label, data in arms.items()}
     names = list(dict.fromkeys(model for model, _ in by))
-    rows = [_stacked([_good(by[name, str(n)]) for n in SIZES], "samples", SIZES) for name in names]
-    table = cast(xr.Dataset, xr.concat(rows, dim=axis("model", names), join="outer"))
+    rows = [side_by_side([_good(by[name, str(n)]) for n in SIZES], "samples", SIZES) for name in names]
+    table = side_by_side(rows, "model", names)
     table["fall"] = np.log(table.typical.sel(samples=SIZES[1]) / table.typical.sel(samples=SIZES[0])) / np.log(
         SIZES[1] / SIZES[0]
     )
     return {"minima": table}
-
-
-def _stacked(parts: list[xr.Dataset], dim: str, values: Any) -> xr.Dataset:
-    return cast(xr.Dataset, xr.concat(parts, dim=axis(dim, values), join="outer"))
 
 
 def _good(data: xr.Dataset) -> xr.Dataset:
@@ -119,7 +115,7 @@ def _measure_saddles(arms: Data) -> Data:
                 }
             )
         )
-    return {"saddles": _stacked(parts, "model", list(arms))}
+    return {"saddles": side_by_side(parts, "model", arms)}
 
 
 def _flatness(scale: Scale, seeds: int):
@@ -143,7 +139,7 @@ def _measure_flatness(arms: Data) -> Data:
             # The control: the baseline of one seed against the baselines of some others.
             others = [one.roll(seed=shift) for one in theirs for shift in range(1, _OTHERS + 1)]
             found["baseline"] = _matched(others, theirs)
-    return {"flatness": _stacked(list(found.values()), "model", list(found))}
+    return {"flatness": side_by_side(list(found.values()), "model", found)}
 
 
 def _lowest(data: xr.Dataset) -> xr.Dataset:

@@ -7,6 +7,7 @@ from typing import Any
 
 import xarray as xr
 
+from attnlab.stats import CONFIDENCE
 from attnlab.studies._curves import Question, tabulate
 from attnlab.studies._samples import WORK
 from attnlab.studies._study import Data, Scale, Study, arm_plan
@@ -74,29 +75,35 @@ def _static(scale: Scale, seeds: int):
     return arm_plan(WORK, "static mask", arms, counts)
 
 
-def _measure_static(arms: Data) -> Data:
+def _measure_static(arms: Data, confidence: float = CONFIDENCE) -> Data:
     parts = _parts(arms)
     asked = {p: data.sizes["seed"] for (student, s, p), data in parts.items() if (student, s) == ("baseline", "4")}
     full = [p for p, count in asked.items() if count == max(asked.values())]
     four = {(student, int(p)): data for (student, s, p), data in parts.items() if s == "4" and p in full}
-    return {"static mask": tabulate(four, Question()), "mask family": _family(parts)}
+    return {"static mask": tabulate(four, Question(), confidence=confidence), "mask family": _family(parts, confidence)}
 
 
-def _family(parts: Mapping[tuple[str, ...], xr.Dataset]) -> xr.Dataset:
+def _family(parts: Mapping[tuple[str, ...], xr.Dataset], confidence: float) -> xr.Dataset:
     """Measured ratio and the bound calculators' predictions over settings of p and s, and their rank agreement."""
-    from attnlab.complexity import SampleRatio, rank_agreement_with, sample_ratio
+    from attnlab.complexity import RankAgreement, SampleRatio, rank_agreement_with, sample_ratio
 
     settings = [(int(s), int(p)) for student, s, p in parts if student == "known-attention"]
     ratios: list[SampleRatio] = []
     for s, p in settings:
         first, second = (parts[name, str(s), str(p)].error for name in ("baseline", "known-attention"))
-        ratios.append(sample_ratio(*xr.align(first, second, join="inner", exclude=["size"]), 0.1))
+        pair = xr.align(first, second, join="inner", exclude=["size"])
+        ratios.append(sample_ratio(*pair, 0.1, confidence=confidence))
     predicted = xr.concat(
         [parts["known-attention", str(s), str(p)].predicted.mean("seed") for s, p in settings], dim="setting"
     )
     names = [str(name) for name in predicted.predictor.values]
-    found = {name: rank_agreement_with(predicted.sel(predictor=name).values, ratios) for name in names}
-    moved = {name: rank_agreement_with(predicted.sel(predictor=name).roll(setting=1).values, ratios) for name in names}
+
+    def agreement(name: str, shift: int) -> RankAgreement:
+        given = predicted.sel(predictor=name).roll(setting=shift).values
+        return rank_agreement_with(given, ratios, confidence=confidence)
+
+    found = {name: agreement(name, 0) for name in names}
+    moved = {name: agreement(name, 1) for name in names}
     data = xr.Dataset(
         {
             "predicted": (("predictor", "setting"), predicted.transpose("predictor", "setting").values),
@@ -128,9 +135,12 @@ def _gate(scale: Scale, seeds: int):
     return arm_plan(WORK, "gate", arms, counts)
 
 
-def _measure_gate(arms: Data) -> Data:
+def _measure_gate(arms: Data, confidence: float = CONFIDENCE) -> Data:
     by = {(student, int(p)): data for (student, p), data in _parts(arms).items()}
-    return {"gate": tabulate(by, Question()), "gate at 0.5": tabulate(by, Question(0.5))}
+    return {
+        "gate": tabulate(by, Question(), confidence=confidence),
+        "gate at 0.5": tabulate(by, Question(0.5), confidence=confidence),
+    }
 
 
 def _moving(scale: Scale, seeds: int):
@@ -142,9 +152,9 @@ def _moving(scale: Scale, seeds: int):
     return arm_plan(WORK, "moving block", arms, seeds)
 
 
-def _measure_moving(arms: Data) -> Data:
+def _measure_moving(arms: Data, confidence: float = CONFIDENCE) -> Data:
     by = {(student, int(p)): data for (student, p), data in _parts(arms).items()}
-    return {"moving block": tabulate(by, Question())}
+    return {"moving block": tabulate(by, Question(), confidence=confidence)}
 
 
 def _word_arm(teacher: str, student: str, sizes: Sequence[int], **more: Any) -> dict[str, Any]:
@@ -160,16 +170,16 @@ def _self_attention(scale: Scale, seeds: int):
     return arm_plan(WORK, "self-attention", arms, seeds)
 
 
-def _measure_self_attention(arms: Data) -> Data:
+def _measure_self_attention(arms: Data, confidence: float = CONFIDENCE) -> Data:
     parts = _parts(arms)
     own, other = (
         {(student, kind): data for (kind, student), data in parts.items() if kind == which}
         for which in ("self-attention", "mlp")
     )
     return {
-        "self-attention": tabulate(own, Question(), dim="teacher"),
-        "self-attention at 0.5": tabulate(own, Question(0.5), dim="teacher"),
-        "MLP teacher": tabulate(other, Question(), dim="teacher"),
+        "self-attention": tabulate(own, Question(), dim="teacher", confidence=confidence),
+        "self-attention at 0.5": tabulate(own, Question(0.5), dim="teacher", confidence=confidence),
+        "MLP teacher": tabulate(other, Question(), dim="teacher", confidence=confidence),
     }
 
 
@@ -190,7 +200,7 @@ def _depth(scale: Scale, seeds: int):
     return arm_plan(WORK, "depth", arms, counts)
 
 
-def _measure_depth(arms: Data) -> Data:
+def _measure_depth(arms: Data, confidence: float = CONFIDENCE) -> Data:
     parts = _parts(arms)
     known = {("known-weights", int(d)): data for (student, d), data in parts.items() if student == "known-weights"}
     deepest = f"depth {_DEPTHS[-1]}"
@@ -199,9 +209,11 @@ def _measure_depth(arms: Data) -> Data:
     against_wrong = {(deepest, "wrong weights"): wrong, ("depth 1", "wrong weights"): known["known-weights", 1]}
     learned = {("multi-layer", int(d)): data for (student, d), data in parts.items() if student == "multi-layer"}
     return {
-        "depth": tabulate(known, Question(), dim="depth"),
-        "depth growth": tabulate(growth | against_wrong, Question(against=deepest), dim="weights"),
-        "learned depth": tabulate(learned, Question(), dim="depth"),
+        "depth": tabulate(known, Question(), dim="depth", confidence=confidence),
+        "depth growth": tabulate(
+            growth | against_wrong, Question(against=deepest), dim="weights", confidence=confidence
+        ),
+        "learned depth": tabulate(learned, Question(), dim="depth", confidence=confidence),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from attnlab.stats import CONFIDENCE
 from attnlab.studies._curves import Question, tabulate
 from attnlab.studies._study import Data, Scale, Study, arm_plan
 
@@ -41,11 +42,11 @@ def _pooling(scale: Scale, seeds: int):
     return arm_plan(_POOLING, "topic pooling", {label: base | arm for label, arm in arms.items()}, seeds)
 
 
-def _measure_pooling(arms: Data) -> Data:
+def _measure_pooling(arms: Data, confidence: float = CONFIDENCE) -> Data:
     def ask(names: dict[str, str], against: str) -> Any:
         given = {(label, "topic task"): arms[arm] for label, arm in names.items()}
         question = Question(0.9, "accuracy", falling=False, statistic="mean", against=against)
-        return tabulate(given, question, dim="task")
+        return tabulate(given, question, dim="task", confidence=confidence)
 
     adam = ("mean-pooling", "attention-pooling", "topic-counts")
     data = {
@@ -78,12 +79,13 @@ def _digits(scale: Scale, seeds: int):
     return arm_plan(_DIGITS, "digits", arms, seeds, first=_FIRST_SEED)
 
 
-def _measure_digits(arms: Data) -> Data:
+def _measure_digits(arms: Data, confidence: float = CONFIDENCE) -> Data:
     from attnlab.studies._explore_digits import PICTURES, pictures_of
 
     curves = {(name, "digits"): arm.drop_vars(PICTURES, errors="ignore") for name, arm in arms.items()}
     question = Question(0.3, "accuracy", falling=False, statistic="mean")
-    return {"digits": tabulate(curves, question, dim="task"), "digits pictures": pictures_of(arms, _IMAGES)}
+    table = tabulate(curves, question, dim="task", confidence=confidence)
+    return {"digits": table, "digits pictures": pictures_of(arms, _IMAGES)}
 
 
 DIGITS = Study("digits", _digits, _measure_digits)

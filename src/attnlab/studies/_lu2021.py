@@ -8,7 +8,15 @@ from typing import Any, cast
 
 import xarray as xr
 
-from attnlab.studies._measure import OTHERS, axis, log_agreement, measure_endings, measure_relation, predicted_errors
+from attnlab.studies._measure import (
+    OTHERS,
+    axis,
+    log_agreement,
+    measure_endings,
+    measure_relation,
+    predicted_errors,
+    side_by_side,
+)
 from attnlab.studies._study import Data, Scale, Study, arm_plan
 from attnlab.studies._topic import WORK, TopicSettings
 
@@ -68,8 +76,8 @@ def _measure_reference(arms: Data) -> Data:
         heads.append(found)
         endings.append(measure_endings(run))
     return {
-        "reference": cast(xr.Dataset, xr.concat(heads, dim=axis("head", HEAD_KINDS), join="outer")),
-        "endings": cast(xr.Dataset, xr.concat(endings, dim=axis("head", HEAD_KINDS), join="outer")),
+        "reference": side_by_side(heads, "head", HEAD_KINDS),
+        "endings": side_by_side(endings, "head", HEAD_KINDS),
         "Adam": measure_relation(arms["Adam"]),
     }
 
@@ -153,7 +161,7 @@ def _measure_capacity(arms: Data) -> Data:
         for level in _LEVELS:
             one[f"score_at_{level:g}"] = at_loss(mean, run.loss, level)
         found.append(one)
-    return {"capacity": cast(xr.Dataset, xr.concat(found, dim=axis("setting", CAPACITY_ARMS), join="outer"))}
+    return {"capacity": side_by_side(found, "setting", CAPACITY_ARMS)}
 
 
 CAPACITY = Study("capacity", _capacity, _measure_capacity)
@@ -207,11 +215,11 @@ def _measure_ablation(arms: Data) -> Data:
     heads = []
     for head in _FULL:
         each = [curves(arms[f"{head} {name}"]) for name in ABLATIONS]
-        heads.append(xr.concat(each, dim=axis("setting", ABLATIONS)))
-    found = {"ablation": cast(xr.Dataset, xr.concat(heads, dim=axis("head", _FULL)))}
+        heads.append(side_by_side(each, "setting", ABLATIONS))
+    found = {"ablation": side_by_side(heads, "head", _FULL)}
     names = list(arms)
     ends = [curves(arms[name]).isel(step=-1, drop=True) for name in names]
-    found["combinations"] = cast(xr.Dataset, xr.concat(ends, dim=axis("setting", names), join="outer"))
+    found["combinations"] = side_by_side(ends, "setting", names)
     return found
 
 
@@ -253,7 +261,7 @@ def _measure_beyond(arms: Data) -> Data:
         one["sen_error_wrong_query"] = sen_error(wrong, others)
         one["accuracy_test"], one["query_norm"] = run.accuracy_test, run.query_norm
         found.append(one)
-    return {"beyond": cast(xr.Dataset, xr.concat(found, dim=axis("setting", BEYOND_ARMS)))}
+    return {"beyond": side_by_side(found, "setting", BEYOND_ARMS)}
 
 
 BEYOND = Study("beyond", _beyond, _measure_beyond)
@@ -277,7 +285,7 @@ def _measure_asymptotics(arms: Data) -> Data:
         one["score_rate"] = score_rate(run.score)
         one["score_slowdown"] = score_slowdown(run.score)
         heads.append(one)
-    return {"asymptotics": cast(xr.Dataset, xr.concat(heads, dim=axis("head", arms)))}
+    return {"asymptotics": side_by_side(heads, "head", arms)}
 
 
 ASYMPTOTICS = Study("asymptotics", _asymptotics, _measure_asymptotics)

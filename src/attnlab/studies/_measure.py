@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
 import numpy as np
 import xarray as xr
@@ -13,6 +14,38 @@ OTHERS = 20  # words beside a topic word in a sentence of the reference task
 def axis(name: str, labels) -> xr.DataArray:
     """A new dimension with these labels, for ``xr.concat``."""
     return xr.DataArray(np.asarray(list(labels)), dims=name, name=name)
+
+
+def side_by_side(parts: Sequence[xr.Dataset], name: str, labels: Iterable[Any]) -> xr.Dataset:
+    """Put data sets along a new dimension; the coordinate ``asked`` says which seeds each of them was asked for.
+
+    Where parts have different seeds, the table has all of them, and nan where a part was never run: what is asked for
+    and missing must be told from what was not asked for.
+
+    >>> few, many = (xr.Dataset({"x": ("seed", np.ones(n))}, {"seed": range(n)}) for n in (1, 3))
+    >>> side_by_side([few, many], "arm", ["few", "many"]).asked.values.tolist()
+    [[True, False, False], [True, True, True]]
+    """
+    dim = axis(name, labels)
+    bare = [part.drop_vars("asked", errors="ignore") for part in parts]
+    table = cast(xr.Dataset, xr.concat(bare, dim=dim, join="outer"))
+    if "seed" not in table.dims:
+        return table
+    seeds = table["seed"].values
+    asked = [_asked(part).reindex(seed=seeds).fillna(False).astype(bool) for part in parts]
+    return table.assign_coords(asked=xr.concat(asked, dim=dim))
+
+
+def _asked(part: xr.Dataset) -> xr.DataArray:
+    if "asked" in part.coords:
+        return part.coords["asked"]
+    return xr.DataArray(np.ones(part.sizes["seed"], bool), dims="seed", coords={"seed": part["seed"].values})
+
+
+def asked_of(*values: xr.DataArray) -> np.ndarray:
+    """Whether each seed was asked for in all of some measurements with the same seeds: shape (seeds,)."""
+    masks = [value.coords["asked"].values for value in values if "asked" in value.coords]
+    return np.all([np.ones(values[0].sizes["seed"], bool), *masks], axis=0)
 
 
 def measure_relation(data: xr.Dataset, others: Any = OTHERS) -> xr.Dataset:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,6 +11,7 @@ import numpy as np
 
 from attnlab._errors import AttnlabError
 from attnlab.runs import Plan
+from attnlab.stats import CONFIDENCE
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -23,12 +25,20 @@ class Study:
     """One question.
 
     - ``plan(scale, seeds)``: the sweep to run: some *arms* (settings to compare), each with the same seeds;
-    - ``measure(arms)``: labelled data sets that claims judge and figures draw, from one data set per arm.
+    - ``measure(arms)``: labelled data sets that claims judge and figures draw, from one data set per arm; a study that
+      finds intervals by itself takes ``confidence`` as well.
     """
 
     name: str
     plan: Callable[[Scale, int], Plan]
-    measure: Callable[[Data], Data]
+    measure: Callable[..., Data]
+
+    def measured(self, arms: Data, confidence: float = CONFIDENCE) -> Data:
+        """What ``measure`` finds; ``confidence`` is for a study that finds intervals by itself."""
+        if confidence == CONFIDENCE:
+            return self.measure(arms)
+        takes = "confidence" in inspect.signature(self.measure).parameters
+        return self.measure(arms, confidence=confidence) if takes else self.measure(arms)
 
 
 def arm_plan(
@@ -43,10 +53,11 @@ def arm_plan(
     return Plan.of_list(work, name=name, settings=settings)
 
 
-def split_arms(data: xr.Dataset) -> dict[str, xr.Dataset]:
+def split_arms(data: xr.Dataset, *, keep_failed: bool = False) -> dict[str, xr.Dataset]:
     """One data set per arm with a ``seed`` dimension, from a sweep's data set with a ``run`` dimension.
 
-    Rows that no run of an arm has (another arm records other steps) are dropped, and so are failed runs.
+    Rows that no run of an arm has (another arm records other steps) are dropped, and so are failed runs unless
+    ``keep_failed``: then they are nan, so that what was asked for and is missing can be counted.
     """
     arms: dict[str, xr.Dataset] = {}
     for label in dict.fromkeys(data.arm.values.tolist()):
@@ -55,8 +66,8 @@ def split_arms(data: xr.Dataset) -> dict[str, xr.Dataset]:
         part = part.reset_coords(drop=True).assign_coords(run=seeds).rename(run="seed")
         if "step" in part.dims:
             part = part.dropna("step", how="all")
-        part = part.dropna("seed", how="all")
-        if part.sizes["seed"] == 0:
+        finished = part.dropna("seed", how="all")
+        if finished.sizes["seed"] == 0:
             raise AttnlabError(f"no run of the arm {label!r} finished: nothing can be measured")
-        arms[str(label)] = part
+        arms[str(label)] = part if keep_failed else finished
     return arms

@@ -12,7 +12,6 @@ import xarray as xr
 from attnlab.studies._exploration import card
 
 _POINT = 0.01
-_LEAST_SEEDS = 8  # of an interval
 _WORST = 0.3  # relative error from which on the relation is said to fail for a word
 
 
@@ -87,13 +86,10 @@ def _saving(ratio: Any, said: str) -> str:
 
 def _difference(attention: xr.DataArray, mean: xr.DataArray) -> tuple[float, float, float]:
     """Accuracy of attention less that of mean pooling with all labels, with its interval over paired seeds."""
-    from attnlab.stats import bootstrap_interval
+    from attnlab.stats import interval_of
 
-    both = (attention - mean).dropna("seed").values
-    if len(both) < _LEAST_SEEDS:
-        return float(both.mean()), np.nan, np.nan
-    found = bootstrap_interval(both, np.mean, seed=0)
-    return float(found.estimate), float(found.low), float(found.high)
+    found = interval_of((attention - mean).dropna("seed").values, "mean")
+    return found.estimate, found.low, found.high
 
 
 def _crossing(verdict: str, difference: tuple[float, float, float]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from attnlab.runs import Plan
+from attnlab.stats import CONFIDENCE
 from attnlab.studies._curves import Question, tabulate
 from attnlab.studies._measure import axis
 from attnlab.studies._study import Data, Scale, Study, arm_plan
@@ -43,10 +44,10 @@ def text_pooling_study(source: str = ROTTEN_TOMATOES) -> Study:
     return Study(name, plan, _measure)
 
 
-def _measure(arms: Data) -> Data:
+def _measure(arms: Data, confidence: float = CONFIDENCE) -> Data:
     """Labels needed for what both reach with all labels, less a point."""
     accuracy = xr.concat([arm.accuracy for arm in arms.values()], axis("student", arms))
     level = common_level(cast(xr.DataArray, accuracy))
     given = {(student, "text"): arm for student, arm in arms.items()}
-    return {"text pooling": tabulate(given, Question(level, "accuracy", falling=False, statistic="mean",
-                                                     against="mean-pooling"), dim="task")}  # fmt: skip
+    question = Question(level, "accuracy", falling=False, statistic="mean", against="mean-pooling")
+    return {"text pooling": tabulate(given, question, dim="task", confidence=confidence)}

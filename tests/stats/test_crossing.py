@@ -1,29 +1,12 @@
-"""Wilson's interval against scipy's, crossings against curves with a known inverse."""
+"""Crossings against curves with a known inverse."""
 
 import math
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
 
 from attnlab._errors import AttnlabError
-from attnlab.stats import Crossing, crossing, crossings, wilson_interval
-
-
-@pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
-@pytest.mark.parametrize(("successes", "trials"), [(0, 1), (1, 1), (0, 20), (20, 20), (7, 9), (300, 1000)])
-def test_wilson_is_scipys(successes, trials, level):
-    oracle = binomtest(successes, trials).proportion_ci(level, method="wilson")
-    share = wilson_interval(successes, trials, level)
-    assert share.estimate == successes / trials
-    np.testing.assert_allclose([share.low, share.high], [oracle.low, oracle.high], atol=1e-12)
-    assert 0 <= share.low <= share.estimate <= share.high <= 1
-
-
-@pytest.mark.parametrize(("successes", "trials"), [(0, 0), (3, 2), (-1, 2)])
-def test_wilson_refuses_counts_that_are_none(successes, trials):
-    with pytest.raises(AttnlabError, match="successes of"):
-        wilson_interval(successes, trials)
+from attnlab.stats import Crossing, crossing, crossings
 
 
 def test_a_logarithm_is_inverted_exactly():
