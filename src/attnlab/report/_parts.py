@@ -142,13 +142,14 @@ def criteria_table(criteria: Sequence[Criterion]) -> str:
     """The numbers with intervals and thresholds."""
     if not criteria:
         return ""
-    head = ("Criterion", "Kind", "Measured", "Interval", "Threshold", "Verdict", "Runs")
+    head = ("Criterion", "Kind", "Measured", "Interval", "Threshold", "Verdict")
     rows = []
     for c in criteria:
         measured = number(c.statistic) + (_unit(c) if c.statistic is not None else "")
         texts = [escape(c.kind), escape(measured), escape(interval(c.interval)), escape(limit(c))]
-        texts += [pill(c.verdict, c.reading), escape(c.runs or "–")]
-        rows.append((f'<th scope="row">{escape(c.name)}</th>', *map(_cell, head[1:], texts)))
+        texts.append(pill(c.verdict, c.reading))
+        name = f"{escape(c.name)}{element('span', c.runs, 'runs')}"
+        rows.append((f'<th scope="row">{name}</th>', *map(_cell, head[1:], texts)))
     return f"<h3>The numbers</h3>{table(head, rows, 'Criteria', 'stack')}"
 
 
