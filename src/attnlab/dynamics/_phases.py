@@ -181,6 +181,8 @@ def at_loss(values: xr.DataArray, loss: xr.DataArray, level: float) -> xr.DataAr
     """
 
     def read(y: np.ndarray, losses: np.ndarray) -> float:
+        if np.isnan(losses).all():  # a run that failed
+            return float("nan")
         place = crossing(np.arange(losses.size), np.log(losses), np.log(level), log_x=False, rising=False).value
         return float(np.interp(place, np.arange(losses.size), y)) if np.isfinite(place) else float("nan")
 

@@ -57,7 +57,7 @@ def log_slope(x: Any, y: Any, window: Window) -> xr.DataArray:
     """
     x, y = (v if isinstance(v, xr.DataArray) else xr.DataArray(np.asarray(v, np.float64), dims="row") for v in (x, y))
     inside_x, inside_y = _inside(x, y, window)
-    if not (inside_x > 0).all() or not (inside_y > 0).all():
+    if not (inside_x > 0).all() or (inside_y <= 0).any():  # nan stays nan
         raise AttnlabError(f"a value within {window} is not positive: its logarithm has no slope")
     return _slope(_log(inside_x), _log(inside_y)).rename("log_slope")
 

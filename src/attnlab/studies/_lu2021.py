@@ -69,7 +69,7 @@ def _measure_reference(arms: Data) -> Data:
         run = arms[head]
         found = measure_relation(run).merge(predicted_errors(run))
         found["rank_agreement"] = log_agreement(run)
-        found["dip"] = suppression(run).dip.astype(float)
+        found["dip"] = suppression(run).dip.where(_ran(run))
         for name in ("attention", "separation_score", "separation_norm", "predicted_score", "predicted_norm",
                      "predicted_attention", "predicted_loss"):  # fmt: skip
             found[name] = run[name]
@@ -102,6 +102,11 @@ def _starts(scale: Scale, seeds: int):
     return arm_plan(WORK, "starts", arms, dict.fromkeys(arms, few) | {"fixed 0.3": _more(scale, seeds)})
 
 
+def _ran(run: xr.Dataset) -> xr.DataArray:
+    """Which runs finished: a run that failed has no score, which is not the same as no dip."""
+    return run.score.notnull().any(["step", "word"])
+
+
 def _measure_starts(arms: Data) -> Data:
     from attnlab.dynamics import sen_error, separation, suppression
 
@@ -119,6 +124,7 @@ def _measure_starts(arms: Data) -> Data:
         found = suppression(run).merge(run[["score", "norm", "alignment"]])
         found["rank_agreement"] = log_agreement(run)
         found["alignment_auc"] = separation(-run.alignment, found.dip)
+        found["dip"] = found.dip.where(_ran(run))
         dips.append(found)
     random = arms["labels at random"]
     return {
