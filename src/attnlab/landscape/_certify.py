@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 import equinox as eqx
@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from attnlab._errors import AttnlabError
+from attnlab.landscape._kantorovich import ROUNDING, Place, newton_path
 from attnlab.landscape._lanczos import lanczos, residual, ritz
 from attnlab.landscape._operator import at
 from attnlab.landscape._problem import Loss, Problem, usual_loss
@@ -24,9 +25,11 @@ from attnlab.landscape._words import word_problem
 from attnlab.models import WordAttention
 from attnlab.tasks import Corpus
 
-Kind = Literal["minimum", "saddle", "degenerate", "no negative curvature found", "not stationary"]
+Kind = Literal[
+    "minimum", "saddle", "degenerate", "no negative curvature found", "not stationary", "no minimum can be certified"
+]
+NEAR = 1e-6  # of max(‖θ‖, 1): how far a stationary point may lie from the point that is certified
 CHANCE = 1e-3  # of failure, in the statement about what Lanczos may have missed
-_ROUNDING = 1e3
 _SETTLED = {"float32": 1e-5, "float64": 1e-8}
 
 
@@ -72,7 +75,11 @@ class Certificate:
 
     - ``kind``: ``"minimum"`` and ``"degenerate"`` (curvature within ±δ) come from all eigenvalues only; ``"saddle"``
       from a proved negative one; ``"no negative curvature found"`` is all that Lanczos can say; ``"not stationary"``
-      if ``gradient`` ``‖∇L‖_∞`` exceeds ``tolerance``;
+      and ``"no minimum can be certified"`` say in ``why`` what failed;
+    - ``distance``: how far Newton's method goes from θ to the stationary point, all steps together, and ``allowed``,
+      how far it may go: 1e-6 max(‖θ‖, 1). ``None`` where Lanczos was used;
+    - ``h``, ``lipschitz``: Kantorovich's number where the steps end and the estimated Lipschitz constant in it;
+    - ``gradient``: ``‖∇L‖_∞``; ``tolerance``: what it may be where Lanczos is used, and nowhere else;
     - ``smallest``, ``largest``: λ_min and λ_max of ``∇²L`` with their bounds, zero modes of symmetry left out;
     - ``inertia``: eigenvalues below −δ, within ±δ and above δ, zero modes left out; ``None`` from Lanczos;
     - ``zero_modes``: directions along which symmetry keeps the loss, counted; ``delta``: δ;
@@ -92,6 +99,11 @@ class Certificate:
     zero_modes: int
     delta: float
     parameters: int
+    why: str = ""
+    distance: float | None = None
+    allowed: float | None = None
+    h: float | None = None
+    lipschitz: float | None = None
     depth: int = 0
     floor: float | None = None
     chance: float | None = None
@@ -100,12 +112,12 @@ class Certificate:
 
     @property
     def stationary(self) -> bool:
-        """Whether the gradient is within the tolerance."""
-        return self.kind != "not stationary"
+        """Whether a stationary point is proved near θ; where Lanczos is used, whether the gradient is small."""
+        return self.kind not in ("not stationary", "no minimum can be certified")
 
     def __str__(self) -> str:
-        said = _kind_words(self)
-        said += f": ‖∇L‖ = {self.gradient:.1g}, {self.smallest}, {self.largest}"
+        said = _KIND_WORDS.get(self.kind, self.kind.capitalize()) + (f" ({self.why})" if self.why else "")
+        said += f": {_newton_words(self)}, ‖∇L‖ = {self.gradient:.1g}, {self.smallest}, {self.largest}"
         if self.inertia is not None:
             low, none, high = self.inertia
             said += f", inertia {high} up, {none} flat, {low} down (δ = {self.delta:.1g})"
@@ -120,48 +132,87 @@ class Certificate:
         return f"{said}."
 
 
+_KIND_WORDS = {"minimum": "A minimum", "saddle": "A saddle", "degenerate": "Degenerate (flat to within δ)"}
+
+
+def _newton_words(certificate: Certificate) -> str:
+    if certificate.distance is None:
+        return f"no Newton distance, stationary means ‖∇L‖ ≤ {certificate.tolerance:.0g}"
+    return (
+        f"Newton distance {certificate.distance:.2g} (allowed {certificate.allowed:.1g}; h = {certificate.h:.1g}, "
+        f"Lip(∇²L) ≈ {certificate.lipschitz:.1g} estimated)"
+    )
+
+
 def certify(
-    what: Problem | Any, then: Float[Array, "parameters"] | Loss | PyTree = None, data: PyTree = None, *,
-    l2: float = 0.0, tolerance: float = TOLERANCE, error: float | None = None, best: float | None = None,
-    tangents: Float[Array | np.ndarray, "tangents parameters"] | None = None, dense: int = DENSE_LIMIT,
-    depth: int = 128, seed: int = 0,
-) -> Certificate:  # fmt: skip
+    what: Problem | Any,
+    then: Float[Array, "parameters"] | Loss | PyTree = None,
+    data: PyTree = None,
+    *,
+    l2: float = 0.0,
+    tolerance: float = TOLERANCE,
+    error: float | None = None,
+    best: float | None = None,
+    tangents: Float[Array | np.ndarray, "tangents parameters"] | None = None,
+    dense: int = DENSE_LIMIT,
+    depth: int = 128,
+    seed: int = 0,
+) -> Certificate:
     """Certify a point: ``certify(problem, theta)``, or of a model where it is ``certify(model, data, l2=…)`` or, with a
     loss of one's own, ``certify(model, loss, data, l2=…)``.
 
     - without a loss, ``data = {"x": …, "y": …}`` is judged by squared error or, for class numbers, by cross-entropy;
     - word attention takes a ``Corpus``. Its eigenvalues are those of its reduced coordinates (``reduced_problem``;
       every other direction has the curvature l2), and without a penalty it is never stationary: weights escape;
-    - up to ``dense`` parameters all eigenvalues are computed; above, ``depth`` Lanczos steps from a random vector of
-      ``seed`` bound λ_min from above and λ_max from below, and the word minimum is not used;
+    - up to ``dense`` parameters all eigenvalues are computed, and a stationary point is proved by Newton's method and
+      Kantorovich's theorem (``newton_path``): after at most five steps ``h < ½``, all steps together at most
+      1e-6 max(‖θ‖, 1). Minima, saddles and degenerate points alike; of the last, and of saddles with flat directions,
+      the theorem speaks on the curved directions alone, and along the others the gradient must vanish to rounding;
+    - above, ``depth`` Lanczos steps from a random vector of ``seed`` bound λ_min from above and λ_max from below, and
+      the word minimum is not used. There stationary means no more than ``‖∇L‖_∞ ≤ tolerance``;
     - δ = 1000 √parameters · rounding · λ_max, plus what the zero modes are off by;
     - ``tangents``: directions of symmetry (tangents, parameters) of a model that attnlab does not know;
     - ``error``: prediction error at the point, ``best``: the smallest known.
 
     >>> from attnlab.landscape import quadratic
-    >>> print(certify(quadratic(jnp.diag(jnp.array([2.0, 1.0])))))
-    A minimum: ‖∇L‖ = 0, λ_min = 1 ± 6e-13, λ_max = 2 ± 6e-13, inertia 2 up, 0 flat, 0 down (δ = 6e-13).
+    >>> print(certify(quadratic(jnp.diag(jnp.array([2.0, 1.0])))))  # doctest: +NORMALIZE_WHITESPACE
+    A minimum: Newton distance 0 (allowed 1e-06; h = 0, Lip(∇²L) ≈ 0 estimated), ‖∇L‖ = 0, λ_min = 1 ± 6e-13,
+    λ_max = 2 ± 6e-13, inertia 2 up, 0 flat, 0 down (δ = 6e-13).
     >>> certify(quadratic(jnp.diag(jnp.array([2.0, -1.0])))).kind
     'saddle'
     """
     problem, theta = _asked(what, then, data, l2)
     value, gradient = (np.asarray(each) for each in _look(problem, theta))
     steepest = float(np.max(np.abs(gradient)))
-    still = bool(np.isfinite(value)) and steepest <= tolerance
-    if isinstance(what, WordAttention):
-        still = still and l2 > 0
-        if still:
-            problem = reduced_problem(what, then, l2=l2)  # pyright: ignore[reportArgumentType]
-            theta = problem.start
-    modes = zero_modes(problem, theta, given=tangents) if still else np.zeros((0, problem.parameters))
-    seen = _all(problem, theta, modes) if problem.parameters <= dense else _outer(problem, theta, modes, depth, seed)
+    norm = float(jnp.linalg.norm(theta))
+    before = 0.0
+    if isinstance(what, WordAttention) and l2 > 0:
+        reduced = reduced_problem(what, then, l2=l2)  # pyright: ignore[reportArgumentType]
+        kept = problem.flatten(reduced.model(reduced.start).expand())
+        before = float(jnp.linalg.norm(theta - kept))  # the Newton step along what is only penalised
+        problem, theta = reduced, reduced.start
+    small = bool(np.isfinite(value)) and steepest <= tolerance
+    given = None if tangents is None else np.zeros((0, problem.parameters))
+    if small and tangents is not None:
+        given = zero_modes(problem, theta, given=tangents)
+    if problem.parameters <= dense:
+        seen = _all(newton_path(problem, theta, given), before, NEAR * max(norm, 1.0), bool(problem.l2 == 0))
+    else:
+        seen = _outer(problem, theta, given, small, depth, seed)
+    if isinstance(what, WordAttention) and l2 == 0:
+        seen = replace(seen, kind="not stationary", why="no penalty, l2 = 0: weights escape")
     gap = None if error is None or best is None else error - best
     return Certificate(
-        kind=seen.kind if still else "not stationary", value=float(value), gradient=steepest, tolerance=tolerance,
-        norm=float(jnp.linalg.norm(theta)), smallest=seen.smallest, largest=seen.largest, inertia=seen.inertia,
-        zero_modes=len(modes), delta=seen.delta, parameters=problem.parameters, depth=seen.depth, floor=seen.floor,
-        chance=None if seen.floor is None else CHANCE, error=error, gap=gap,
-    )  # fmt: skip
+        value=float(value),
+        gradient=steepest,
+        tolerance=tolerance,
+        norm=norm,
+        parameters=problem.parameters,
+        chance=None if seen.floor is None else CHANCE,
+        error=error,
+        gap=gap,
+        **vars(seen),
+    )
 
 
 def _asked(what: Any, then: Any, data: Any, l2: float) -> tuple[Problem, Float[Array, "parameters"]]:
@@ -199,40 +250,74 @@ class _Seen:
     kind: Kind
     smallest: Bounded
     largest: Bounded
-    inertia: tuple[int, int, int] | None
     delta: float
+    zero_modes: int = 0
+    inertia: tuple[int, int, int] | None = None
+    why: str = ""
+    distance: float | None = None
+    allowed: float | None = None
+    h: float | None = None
+    lipschitz: float | None = None
     depth: int = 0
     floor: float | None = None
 
 
-def _all(problem: Problem, theta: Array, modes: np.ndarray) -> _Seen:
-    """All eigenvalues, on the complement of the zero modes."""
-    h = np.asarray(_hessian(problem, theta), np.float64)
-    if not np.isfinite(h).all():
-        nothing = [Bounded(name, math.nan, -math.inf, math.inf, converged=False) for name in ("λ_min", "λ_max")]
-        return _Seen("not stationary", nothing[0], nothing[1], None, math.nan)
-    rest = np.linalg.svd(modes, full_matrices=True)[2][len(modes) :] if len(modes) else np.eye(len(h))
-    values = np.linalg.eigvalsh(rest @ h @ rest.T) if len(rest) else np.zeros(1)
-    rounding = float(np.finfo(theta.dtype).eps) * math.sqrt(len(h)) * float(np.abs(values).max())
-    delta = _ROUNDING * rounding + (float(np.linalg.norm(modes @ h, 2)) if len(modes) else 0.0)
-    inertia = (int((values < -delta).sum()), int((np.abs(values) <= delta).sum()), int((values > delta).sum()))
-    kind: Kind = "saddle" if inertia[0] else "degenerate" if inertia[1] else "minimum"
+def _all(path: list[Place], before: float, allowed: float, free: bool) -> _Seen:
+    """From all eigenvalues: those where a stationary point is proved, else those of the given point."""
+    end = path[-1]
+    steps = [place.radius for place in path if not place.trouble]
+    distance = before + sum(steps) if steps else math.nan
+    kind, why = _judged(path, distance, allowed, free)
+    at = end if kind in ("minimum", "saddle", "degenerate") else path[0]
     low, high = (
-        Bounded(name, float(value), float(value - delta), float(value + delta))
-        for name, value in zip(("λ_min", "λ_max"), values[[0, -1]], strict=True)
+        Bounded(name, float(value), float(value - at.delta), float(value + at.delta), converged=not at.trouble)
+        for name, value in zip(("λ_min", "λ_max"), at.eigenvalues[[0, -1]], strict=True)
     )
-    return _Seen(kind, low, high, inertia, delta)
+    inertia = None if at.trouble else at.inertia
+    return _Seen(kind, low, high, at.delta, len(at.modes), inertia, why, distance, allowed, end.h, end.lipschitz)
 
 
-def _outer(problem: Problem, theta: Array, modes: np.ndarray, depth: int, seed: int) -> _Seen:
+def _judged(path: list[Place], distance: float, allowed: float, free: bool) -> tuple[Kind, str]:
+    """The kind, and in words what failed."""
+    first, end = path[0], path[-1]
+    if first.trouble:
+        return "no minimum can be certified", first.trouble
+    if not end.proved:
+        if distance <= allowed:
+            return "no minimum can be certified", end.trouble or f"h ≥ ½ after {len(path) - 1} Newton steps"
+        if free and _escapes(path):
+            return "not stationary", f"weights escape: Newton steps take ‖θ‖ from {first.norm:.3g} to {end.norm:.3g}"
+        return "not stationary", "Newton steps do not end nearby"
+    if end.slope > end.noise:
+        return "not stationary", f"‖∇L‖ = {end.slope:.1g} along directions without curvature"
+    down, flat, _ = end.inertia
+    kind: Kind = "saddle" if down else "degenerate" if flat else "minimum"
+    if distance > allowed:
+        return "not stationary", f"Newton's method reaches a {kind} at distance {distance:.2g}"
+    return kind, ""
+
+
+def _escapes(path: list[Place]) -> bool:
+    """Whether each step goes down and outwards and the steps do not shrink, as on ``exp(−x)``."""
+    norms, values = ([getattr(place, name) for place in path] for name in ("norm", "value"))
+    lengths = [place.radius for place in path]
+    outwards = all(np.diff(norms) > 0) and all(np.diff(values) < 0)
+    return len(path) > 1 and outwards and lengths[-1] >= 0.5 * lengths[0]
+
+
+def _outer(problem: Problem, theta: Array, given: np.ndarray | None, small: bool, depth: int, seed: int) -> _Seen:
     """One-sided statements from Ritz values, on the complement of the zero modes."""
+    modes = np.zeros((0, problem.parameters)) if given is None else given
+    if small and given is None:
+        modes = zero_modes(problem, theta)
     size = problem.parameters - len(modes)
     depth = min(depth, size)
-    given = jnp.asarray(modes, theta.dtype)
     start = jax.random.normal(jax.random.key(seed), theta.shape, theta.dtype)
-    values, residuals = (np.asarray(each, np.float64) for each in _ritz(problem, theta, given, start, depth))
+    values, residuals = (
+        np.asarray(each, np.float64) for each in _ritz(problem, theta, jnp.asarray(modes, theta.dtype), start, depth)
+    )
     scale = float(np.abs(values).max())
-    delta = _ROUNDING * float(np.finfo(theta.dtype).eps) * scale
+    delta = ROUNDING * float(np.finfo(theta.dtype).eps) * scale
     good = residuals <= _SETTLED[str(theta.dtype)] * scale
     low, high = (float(each) for each in values)
     smallest = Bounded("λ_min", low, -math.inf, low + float(residuals[0]), bool(good[0]))
@@ -241,7 +326,9 @@ def _outer(problem: Problem, theta: Array, modes: np.ndarray, depth: int, seed: 
     share = missed(depth, size, CHANCE / 2)
     floor = low - share * (high - low) / (1 - 2 * share) if share < 0.5 else -math.inf
     kind: Kind = "saddle" if smallest.high < -delta else "no negative curvature found"
-    return _Seen(kind, smallest, largest, None, delta, depth, floor)
+    if not small:
+        kind = "not stationary"
+    return _Seen(kind, smallest, largest, delta, len(modes), depth=depth, floor=floor)
 
 
 @eqx.filter_jit
@@ -264,17 +351,5 @@ def _ritz(
 
 
 @eqx.filter_jit
-def _hessian(problem: Problem, theta: Array) -> Float[Array, "parameters parameters"]:
-    return problem.hessian(theta)
-
-
-@eqx.filter_jit
 def _look(problem: Problem, theta: Array) -> tuple[Float[Array, ""], Float[Array, "parameters"]]:
     return jax.value_and_grad(problem.value)(theta)
-
-
-def _kind_words(certificate: Certificate) -> str:
-    if certificate.kind == "not stationary":
-        return f"Not stationary (‖θ‖ = {certificate.norm:.3g}, needed ‖∇L‖ ≤ {certificate.tolerance:.0g})"
-    words = {"minimum": "A minimum", "saddle": "A saddle", "degenerate": "Degenerate (flat to within δ)"}
-    return words.get(certificate.kind, certificate.kind.capitalize())

@@ -46,12 +46,14 @@ def zero_modes(
     theta: Float[Array, "parameters"],
     *,
     given: Float[Array | np.ndarray, "tangents parameters"] | None = None,
+    hessian: Float[np.ndarray, "parameters parameters"] | None = None,
 ) -> Float[np.ndarray, "modes parameters"]:
     """Orthonormal directions in which symmetry makes ``∇²L`` vanish at a stationary point θ; their number is counted.
 
     They span the tangents: of the model's spaces, or those that are ``given``. Where weights are rank-deficient there
     are fewer than the formula says. A direction counts if its tangent is longer than 1e-7 ‖θ‖ and if ``‖∇²L u‖`` is
-    at most 1e-6 ``‖∇²L‖``. Given tangents that are not flat are refused: they would hide curvature.
+    at most 1e-6 ``‖∇²L‖``. Given tangents that are not flat are refused: they would hide curvature. ``hessian``:
+    ``∇²L(θ)``, where it is known already.
     """
     theta = at(problem, theta)
     own = tangents(problem, theta) if given is None else np.asarray(given, np.float64)
@@ -63,7 +65,10 @@ def zero_modes(
     directions = directions[lengths > _SHORT * max(float(np.linalg.norm(np.asarray(theta))), 1e-300)]
     if not len(directions):
         return directions
-    bent, largest = _curved(problem, theta, jnp.asarray(directions, theta.dtype))
+    if hessian is None:
+        bent, largest = _curved(problem, theta, jnp.asarray(directions, theta.dtype))
+    else:
+        bent, largest = np.linalg.norm(directions @ hessian, axis=1), np.linalg.norm(hessian, 2)
     flat = np.asarray(bent) <= _FLAT * float(largest)
     if given is not None and not flat.all():
         raise AttnlabError(
