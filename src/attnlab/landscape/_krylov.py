@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -10,17 +11,22 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 from scipy.optimize import minimize
+from scipy.sparse.linalg import LinearOperator, cg
 
 from attnlab.landscape._problem import Problem
 
 _MEMORY = 20
+_MOST_PRODUCTS = 500
+
+_Look = Callable[[np.ndarray], tuple[float, np.ndarray]]
+_Product = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def minimise_krylov(
     problem: Problem, starts: Float[Array, "starts parameters"], tolerance: float, steps: int, newton_steps: int
 ) -> tuple[Float[np.ndarray, "starts parameters"], Int[np.ndarray, "starts"], Int[np.ndarray, "starts"]]:
     """From every start L-BFGS, then trust-region Newton with conjugate gradients (Steihaug), both scipy's, until
-    ``‖∇L‖₂ ≤ tolerance``; where each ended, and the steps of both.
+    ``‖∇L‖₂ ≤ tolerance``, and there one more Newton step; where each ended, and the steps of both.
     """
     ended = [_one(problem, np.asarray(start), tolerance, steps, newton_steps) for start in starts]
     thetas, first, second = zip(*ended, strict=True)
@@ -38,7 +44,7 @@ def _one(problem: Problem, start: np.ndarray, tolerance: float, steps: int, newt
     options = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": _MEMORY, "ftol": 0.0, "gtol": tolerance}
     first = minimize(look, start, jac=True, method="L-BFGS-B", options=options)
     if np.max(np.abs(first.jac)) <= tolerance:
-        return first.x, first.nit, 0
+        return _polished(look, product, first.x, tolerance), first.nit, 0
     # Rounding of L, about 1e-16, hides gains below it, so that the trust region is let end and begun anew.
     point, taken = first.x, 0
     for _ in range(4):
@@ -50,7 +56,23 @@ def _one(problem: Problem, start: np.ndarray, tolerance: float, steps: int, newt
         point, taken = (second.x if better else point), taken + second.nit
         if not better or np.max(np.abs(second.jac)) <= tolerance or taken >= newton_steps:
             break
-    return point, first.nit, taken
+    return _polished(look, product, point, tolerance), first.nit, taken
+
+
+def _polished(look: _Look, product: _Product, point: np.ndarray, tolerance: float) -> np.ndarray:
+    """Where the gradient is small, one Newton step more, if it divides the gradient by ten.
+
+    A small gradient alone leaves the point as far as ``‖∇L‖/λ_min`` from the minimum.
+    """
+    gradient = look(point)[1]
+    if np.max(np.abs(gradient)) > tolerance:
+        return point
+    shape = (len(point), len(point))
+    hessian = LinearOperator(shape, matvec=lambda v: product(point, v))  # pyright: ignore[reportCallIssue]
+    step, _ = cg(hessian, -gradient, rtol=1e-4, maxiter=_MOST_PRODUCTS)
+    after = look(point + step)[1]
+    falls = np.max(np.abs(after)) <= 0.1 * np.max(np.abs(gradient))
+    return point + step if falls else point
 
 
 @eqx.filter_jit

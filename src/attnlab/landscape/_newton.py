@@ -14,6 +14,8 @@ from attnlab.landscape._problem import Problem
 # Each step tries all of these at once, as shares of the largest curvature.
 _DAMPINGS = (0.0, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
 _FLOOR = 1e-13
+_NEAR = 1e-8  # of max(‖θ‖, 1): a shorter last step is not taken
+_FALL = 0.1  # of the gradient: what a step at a small gradient must reach, as Newton steps near their end do
 
 Filter = Callable[[Array, Array], Array]
 
@@ -37,7 +39,8 @@ def newton_minimum(problem: Problem, theta: Float[Array, "parameters"], *, toler
 
     Of ten dampings μ the one with the smallest L is taken; among those equal up to rounding, the one with the smallest
     gradient. At a stationary point with negative curvature the step goes along it. Ends at ``‖∇L‖_∞ ≤ tolerance``
-    without negative curvature, where no step helps, or after ``steps``.
+    without negative curvature, where no step helps, or after ``steps``. A small gradient alone leaves θ as far as
+    ``‖∇L‖/λ_min`` from the minimum, so steps longer than 1e-8 max(‖θ‖, 1) go on while each divides it by ten.
     """
 
     def filtered(values: Array, damping: Array) -> Array:
@@ -71,16 +74,15 @@ def _descend(
 
     def step(at: Descent) -> Descent:
         values, vectors = jnp.linalg.eigh(problem.hessian(at.theta))
-        tries = at.theta[None] - _steps(values, vectors, at.gradient, filtered)
         still = jnp.max(jnp.abs(at.gradient)) <= tolerance
-        if escape:
-            tries = jnp.where(still, at.theta[None] + _along(vectors[:, 0], len(tries)), tries)
+        saddle = values[0] < -1e-7 * jnp.maximum(jnp.abs(values[-1]), 1e-3) if escape else jnp.asarray(False)
+        tries = at.theta[None] - _steps(values, vectors, at.gradient, filtered)
+        tries = jnp.where(still & saddle, at.theta[None] + _along(vectors[:, 0], len(tries)), tries)
         losses, gradients = jax.vmap(look)(tries)
         merits = jax.vmap(merit)(losses, gradients)
         best = _best(merits, gradients)
         helps = _better(merits[best], gradients[best], at.merit, at.gradient)
-        saddle = values[0] < -1e-7 * jnp.maximum(jnp.abs(values[-1]), 1e-3) if escape else jnp.asarray(False)
-        taken = helps & (~still | saddle)
+        taken = helps & (~still | saddle | _polishes(tries[best], gradients[best], at))
         after = Descent(tries[best], merits[best], gradients[best], values[0], at.steps + 1, taken)
         kept = at._replace(curvature=values[0], moving=jnp.asarray(False))
         return jax.tree.map(lambda new, old: jnp.where(taken, new, old), after, kept)
@@ -121,6 +123,12 @@ def _better(merit: Array, gradient: Array, old: Array, old_gradient: Array) -> B
     """Lower by more than rounding; or no higher than rounding, with a smaller gradient."""
     smaller = jnp.max(jnp.abs(gradient)) < jnp.max(jnp.abs(old_gradient))
     return (merit < old - _rounding(old)) | ((merit <= old + _rounding(old)) & smaller)
+
+
+def _polishes(theta: Array, gradient: Array, at: Descent) -> Bool[Array, ""]:
+    """A step that is not negligible and after which next to nothing is left of the gradient."""
+    far = jnp.linalg.norm(theta - at.theta) > _NEAR * jnp.maximum(jnp.linalg.norm(at.theta), 1.0)
+    return far & (jnp.max(jnp.abs(gradient)) <= _FALL * jnp.max(jnp.abs(at.gradient)))
 
 
 def _rounding(merit: Array) -> Array:
