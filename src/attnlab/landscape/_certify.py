@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from attnlab._errors import AttnlabError
-from attnlab.landscape._kantorovich import ROUNDING, Place, newton_path
+from attnlab.landscape._kantorovich import ROUNDING, STEPS, Place, newton_path
 from attnlab.landscape._lanczos import lanczos, residual, ritz
 from attnlab.landscape._operator import at
 from attnlab.landscape._problem import Loss, Problem, usual_loss
@@ -137,10 +137,12 @@ _KIND_WORDS = {"minimum": "A minimum", "saddle": "A saddle", "degenerate": "Dege
 
 def _newton_words(certificate: Certificate) -> str:
     if certificate.distance is None:
-        return f"no Newton distance, stationary means ‖∇L‖ ≤ {certificate.tolerance:.0g}"
+        return f"Newton distance not computed, so that stationary means ‖∇L‖ ≤ {certificate.tolerance:.0g}"
+    if math.isnan(certificate.distance):
+        return "Newton distance unknown"
     return (
-        f"Newton distance {certificate.distance:.2g} (allowed {certificate.allowed:.1g}; h = {certificate.h:.1g}, "
-        f"Lip(∇²L) ≈ {certificate.lipschitz:.1g} estimated)"
+        f"Newton distance {certificate.distance:.2g} (allowed {certificate.allowed:.2g}; h = {certificate.h:.2g}, "
+        f"Lip(∇²L) ≈ {certificate.lipschitz:.2g} estimated)"
     )
 
 
@@ -195,12 +197,14 @@ def certify(
     given = None if tangents is None else np.zeros((0, problem.parameters))
     if small and tangents is not None:
         given = zero_modes(problem, theta, given=tangents)
+    hopeless = isinstance(what, WordAttention) and l2 == 0
     if problem.parameters <= dense:
-        seen = _all(newton_path(problem, theta, given), before, NEAR * max(norm, 1.0), bool(problem.l2 == 0))
+        path = newton_path(problem, theta, given, steps=0 if hopeless else STEPS)
+        seen = _all(path, before, NEAR * max(norm, 1.0), bool(problem.l2 == 0))
     else:
         seen = _outer(problem, theta, given, small, depth, seed)
-    if isinstance(what, WordAttention) and l2 == 0:
-        seen = replace(seen, kind="not stationary", why="no penalty, l2 = 0: weights escape")
+    if hopeless:
+        seen = replace(seen, kind="not stationary", why="weights escape: cross-entropy without a penalty")
     gap = None if error is None or best is None else error - best
     return Certificate(
         value=float(value),
@@ -262,16 +266,20 @@ class _Seen:
     floor: float | None = None
 
 
+_POINTS = {"minimum": "a minimum", "saddle": "a saddle", "degenerate": "a degenerate point"}
+
+
 def _all(path: list[Place], before: float, allowed: float, free: bool) -> _Seen:
     """From all eigenvalues: those where a stationary point is proved, else those of the given point."""
     end = path[-1]
     steps = [place.radius for place in path if not place.trouble]
     distance = before + sum(steps) if steps else math.nan
     kind, why = _judged(path, distance, allowed, free)
-    at = end if kind in ("minimum", "saddle", "degenerate") else path[0]
+    at = end if kind in _POINTS else path[0]
+    ends = at.eigenvalues[[0, -1]] if len(at.eigenvalues) else np.zeros(2)
     low, high = (
         Bounded(name, float(value), float(value - at.delta), float(value + at.delta), converged=not at.trouble)
-        for name, value in zip(("λ_min", "λ_max"), at.eigenvalues[[0, -1]], strict=True)
+        for name, value in zip(("λ_min", "λ_max"), ends, strict=True)
     )
     inertia = None if at.trouble else at.inertia
     return _Seen(kind, low, high, at.delta, len(at.modes), inertia, why, distance, allowed, end.h, end.lipschitz)
@@ -290,10 +298,10 @@ def _judged(path: list[Place], distance: float, allowed: float, free: bool) -> t
         return "not stationary", "Newton steps do not end nearby"
     if end.slope > end.noise:
         return "not stationary", f"‖∇L‖ = {end.slope:.1g} along directions without curvature"
-    down, flat, _ = end.inertia
-    kind: Kind = "saddle" if down else "degenerate" if flat else "minimum"
+    down, flat, up = end.inertia
+    kind: Kind = "saddle" if down else "degenerate" if flat or not up else "minimum"
     if distance > allowed:
-        return "not stationary", f"Newton's method reaches a {kind} at distance {distance:.2g}"
+        return "not stationary", f"Newton's method reaches {_POINTS[kind]} at distance {distance:.2g}"
     return kind, ""
 
 
@@ -326,9 +334,12 @@ def _outer(problem: Problem, theta: Array, given: np.ndarray | None, small: bool
     share = missed(depth, size, CHANCE / 2)
     floor = low - share * (high - low) / (1 - 2 * share) if share < 0.5 else -math.inf
     kind: Kind = "saddle" if smallest.high < -delta else "no negative curvature found"
+    why = ""
     if not small:
         kind = "not stationary"
-    return _Seen(kind, smallest, largest, delta, len(modes), depth=depth, floor=floor)
+    elif not np.isfinite(values).all():
+        kind, why = "no minimum can be certified", "the curvature is not finite"
+    return _Seen(kind, smallest, largest, delta, len(modes), why=why, depth=depth, floor=floor)
 
 
 @eqx.filter_jit

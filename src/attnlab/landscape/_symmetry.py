@@ -19,6 +19,7 @@ from attnlab.landscape._spaces import Space, hidden_spaces
 
 _SHORT = 1e-7  # of ‖θ‖: a tangent no longer than this is none
 _FLAT = 1e-6  # of ‖∇²L‖: a tangent curved by more than this is none
+_POWER_STEPS = 12
 
 
 def tangents(problem: Problem, theta: Float[Array, "parameters"]) -> Float[np.ndarray, "tangents parameters"]:
@@ -68,7 +69,7 @@ def zero_modes(
     if hessian is None:
         bent, largest = _curved(problem, theta, jnp.asarray(directions, theta.dtype))
     else:
-        bent, largest = np.linalg.norm(directions @ hessian, axis=1), np.linalg.norm(hessian, 2)
+        bent, largest = np.linalg.norm(directions @ hessian, axis=1), _largest(hessian)
     flat = np.asarray(bent) <= _FLAT * float(largest)
     if given is not None and not flat.all():
         raise AttnlabError(
@@ -88,8 +89,17 @@ def _curved(problem: Problem, theta: Array, directions: Array) -> tuple[Float[Ar
         return v / jnp.maximum(jnp.linalg.norm(v), 1e-300)
 
     bent = jnp.linalg.norm(jax.lax.map(product, directions), axis=1)
-    v = jax.lax.fori_loop(0, 12, power, jax.random.normal(jax.random.key(0), theta.shape, theta.dtype))
+    v = jax.lax.fori_loop(0, _POWER_STEPS, power, jax.random.normal(jax.random.key(0), theta.shape, theta.dtype))
     return bent, jnp.linalg.norm(product(v))
+
+
+def _largest(hessian: Float[np.ndarray, "parameters parameters"]) -> float:
+    """About ``‖∇²L‖`` from below, by as many power steps."""
+    v = np.random.default_rng(0).normal(size=len(hessian))
+    for _ in range(_POWER_STEPS):
+        v = hessian @ v
+        v = v / max(float(np.linalg.norm(v)), 1e-300)
+    return float(np.linalg.norm(hessian @ v))
 
 
 @eqx.filter_jit

@@ -28,8 +28,13 @@ _ELSEWHERE = ("arm", "seed", "flat", "keep", "drawn", "shuffled", "test_points")
 _GRID = 31  # points of the surface in each direction
 _PATH = 80  # recorded steps of a training path
 _ESCAPE = ": without a penalty (l2 = 0) the weights escape to ever larger norms and nothing is stationary"
-_ENDS = {"minimum": "at a minimum", "saddle": "at a saddle", "degenerate": "at a degenerate point",
-         "not stationary": "nowhere stationary"}  # fmt: skip
+_ENDS = {
+    "minimum": "at a minimum",
+    "saddle": "at a saddle",
+    "degenerate": "at a degenerate point",
+    "not stationary": "nowhere stationary",
+    "no minimum can be certified": "where nothing can be certified",
+}
 _OF_POINT = ("kind", "error", "loss", "value", "norm", "gradient", "smallest", "largest", "zero_modes", "down")
 
 

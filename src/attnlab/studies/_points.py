@@ -78,10 +78,11 @@ class PointSettings:
 def find_points(s: PointSettings, context: RunContext) -> xr.Dataset:
     """Stationary points of one problem from every start, certified; labelled data, dimension ``start``.
 
-    ``kind`` (minimum, saddle, degenerate, not stationary), ``error`` (``E(ŷ − g)²/Var g`` on noiseless points, or the
-    share of wrong labels), ``loss`` without and ``value`` with the penalty, ``gradient``, ``norm``, ``smallest`` and
-    ``largest`` eigenvalue, ``zero_modes``, ``down`` (negative eigenvalues), ``group`` (equal points share a number,
-    −1 if not stationary), ``scale`` of the start; with ``flat`` the measures of flatness.
+    ``kind`` as ``certify`` calls it, ``distance`` from there to the stationary point by Newton's method, ``error``
+    (``E(ŷ − g)²/Var g`` on noiseless points, or the share of wrong labels), ``loss`` without and ``value`` with the
+    penalty, ``gradient``, ``norm``, ``smallest`` and ``largest`` eigenvalue, ``zero_modes``, ``down`` (negative
+    eigenvalues), ``group`` (equal points share a number, −1 if not stationary), ``scale`` of the start; with ``flat``
+    the measures of flatness.
     """
     import jax
     import jax.numpy as jnp
@@ -100,6 +101,7 @@ def find_points(s: PointSettings, context: RunContext) -> xr.Dataset:
         group[still] = group_points(made.problem, thetas[still])
     columns: dict[str, Any] = {
         "kind": [c.kind for c in certificates],
+        "distance": [np.nan if c.distance is None else c.distance for c in certificates],
         "error": [c.error for c in certificates],
         "smallest": [c.smallest.value for c in certificates],
         "largest": [c.largest.value for c in certificates],
@@ -119,6 +121,9 @@ def find_points(s: PointSettings, context: RunContext) -> xr.Dataset:
     data = xr.Dataset({name: ("start", np.asarray(values)) for name, values in columns.items()})
     data = data.assign_coords(start=np.arange(s.starts)).assign(parameters=made.problem.parameters)
     return data.assign(theta=(("start", "parameter"), found.theta.values)) if s.keep else data
+
+
+find_points.version = 1  # pyright: ignore[reportFunctionMemberAccess]
 
 
 @dataclass(frozen=True)
