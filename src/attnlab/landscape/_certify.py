@@ -79,7 +79,8 @@ class Certificate:
     - ``distance``: how far Newton's method goes from θ to the stationary point, all steps together, and ``allowed``,
       how far it may go: 1e-6 max(‖θ‖, 1). ``None`` where Lanczos was used;
     - ``h``, ``lipschitz``: Kantorovich's number where the steps end and the estimated Lipschitz constant in it;
-    - ``gradient``: ``‖∇L‖_∞``; ``tolerance``: what it may be where Lanczos is used, and nowhere else;
+    - ``gradient``: ``‖∇L‖_∞``; ``tolerance``: what it may be where Newton's method says nothing, which is along flat
+      directions and where Lanczos is used;
     - ``smallest``, ``largest``: λ_min and λ_max of ``∇²L`` with their bounds, zero modes of symmetry left out;
     - ``inertia``: eigenvalues below −δ, within ±δ and above δ, zero modes left out; ``None`` from Lanczos;
     - ``zero_modes``: directions along which symmetry keeps the loss, counted; ``delta``: δ;
@@ -169,7 +170,8 @@ def certify(
     - up to ``dense`` parameters all eigenvalues are computed, and a stationary point is proved by Newton's method and
       Kantorovich's theorem (``newton_path``): after at most five steps ``h < ½``, all steps together at most
       1e-6 max(‖θ‖, 1). Minima, saddles and degenerate points alike; of the last, and of saddles with flat directions,
-      the theorem speaks on the curved directions alone, and along the others the gradient must vanish to rounding;
+      the theorem speaks of the curved directions alone; along the others the gradient must vanish to rounding and be
+      at most ``tolerance``;
     - above, ``depth`` Lanczos steps from a random vector of ``seed`` bound λ_min from above and λ_max from below, and
       the word minimum is not used. There stationary means no more than ``‖∇L‖_∞ ≤ tolerance``;
     - δ = 1000 √parameters · rounding · λ_max, plus what the zero modes are off by;
@@ -200,7 +202,7 @@ def certify(
     hopeless = isinstance(what, WordAttention) and l2 == 0
     if problem.parameters <= dense:
         path = newton_path(problem, theta, given, steps=0 if hopeless else STEPS)
-        seen = _all(path, before, NEAR * max(norm, 1.0), bool(problem.l2 == 0))
+        seen = _all(path, before, NEAR * max(norm, 1.0), tolerance, free=bool(problem.l2 == 0))
     else:
         seen = _outer(problem, theta, given, small, depth, seed)
     if hopeless:
@@ -269,12 +271,12 @@ class _Seen:
 _POINTS = {"minimum": "a minimum", "saddle": "a saddle", "degenerate": "a degenerate point"}
 
 
-def _all(path: list[Place], before: float, allowed: float, free: bool) -> _Seen:
+def _all(path: list[Place], before: float, allowed: float, tolerance: float, *, free: bool) -> _Seen:
     """From all eigenvalues: those where a stationary point is proved, else those of the given point."""
     end = path[-1]
     steps = [place.radius for place in path if not place.trouble]
     distance = before + sum(steps) if steps else math.nan
-    kind, why = _judged(path, distance, allowed, free)
+    kind, why = _judged(path, distance, allowed, tolerance, free=free)
     at = end if kind in _POINTS else path[0]
     ends = at.eigenvalues[[0, -1]] if len(at.eigenvalues) else np.zeros(2)
     low, high = (
@@ -285,7 +287,7 @@ def _all(path: list[Place], before: float, allowed: float, free: bool) -> _Seen:
     return _Seen(kind, low, high, at.delta, len(at.modes), inertia, why, distance, allowed, end.h, end.lipschitz)
 
 
-def _judged(path: list[Place], distance: float, allowed: float, free: bool) -> tuple[Kind, str]:
+def _judged(path: list[Place], distance: float, allowed: float, tolerance: float, *, free: bool) -> tuple[Kind, str]:
     """The kind, and in words what failed."""
     first, end = path[0], path[-1]
     if first.trouble:
@@ -296,9 +298,9 @@ def _judged(path: list[Place], distance: float, allowed: float, free: bool) -> t
         if free and _escapes(path):
             return "not stationary", f"weights escape: Newton steps take ‖θ‖ from {first.norm:.3g} to {end.norm:.3g}"
         return "not stationary", "Newton steps do not end nearby"
-    if end.slope > end.noise:
-        return "not stationary", f"‖∇L‖ = {end.slope:.1g} along directions without curvature"
     down, flat, up = end.inertia
+    if end.slope > end.noise or (flat and end.slope > tolerance):
+        return "not stationary", f"‖∇L‖ = {end.slope:.1g} along directions without curvature"
     kind: Kind = "saddle" if down else "degenerate" if flat or not up else "minimum"
     if distance > allowed:
         return "not stationary", f"Newton's method reaches {_POINTS[kind]} at distance {distance:.2g}"
