@@ -125,6 +125,11 @@ def listed(folder: Path) -> dict[str, int]:
     return {entry["name"].rstrip("/").rpartition("/")[2]: int(entry.get("size") or 0) for entry in inner}
 
 
+def leads_outside(path: Path, folder: Path) -> bool:
+    """Whether a file of this machine is a link, or lies behind one, that leads out of a folder."""
+    return not is_remote(path) and not path.resolve().is_relative_to(folder.resolve())
+
+
 def read_bytes(path: Path) -> bytes:
     """The content of a file."""
     if not is_remote(path):

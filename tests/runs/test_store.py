@@ -14,8 +14,9 @@ import xarray as xr
 
 from attnlab._errors import AttnlabError
 from attnlab._places import listed
+from attnlab._sealed import seal
 from attnlab.runs import AbstractExecutor, Failure, Plan, Results, Store, StoreWarning, Worker, run_plan
-from attnlab.runs._record import Block, read_block_label
+from attnlab.runs._record import Block, read_block_label, write_block_label
 from attnlab.runs._stack import Stack
 from attnlab.runs._store import _batches, _is_small, save_failures, save_runs
 from attnlab.runs._work import load_work
@@ -152,10 +153,10 @@ def test_a_reader_changes_nothing_and_never_reads_damage(small_blocks):
     folder, _ = small_blocks
     flip(blocks(folder)[0])
     names = sorted(path.name for path in folder.rglob("*"))
-    results = Results.read(folder)
     with pytest.warns(StoreWarning, match="nothing was read from it"):
-        data = results.dataset()
-    assert 1 <= np.isnan(data.value.values).all(axis=1).sum() < 6
+        results = Results.read(folder)
+    data = results.dataset()
+    assert 1 <= np.isnan(data.value.values).all(axis=1).sum() == results.missing < 6
     assert sorted(path.name for path in folder.rglob("*")) == names
 
 
@@ -175,7 +176,7 @@ def test_half_written_files_are_nothing(plan, small_blocks):
     half = folder / "blocks" / ".tmp-0123"
     half.write_bytes(b"half")
     lonely = folder / "blocks" / f"{'0' * 24}.json"
-    lonely.write_text(json.dumps({"schema": 1, "stem": "0" * 24, "sha256": "x", "size": 3, "runs": ["aa"]}))
+    write_block_label(lonely.parent, Block("0" * 24, "x", 3, ("aa",)))
     with Store.open(folder, plan) as store:
         assert "aa" not in store.finished
     assert half.exists()  # it may belong to a process that is still dying
@@ -192,7 +193,9 @@ def test_half_written_files_are_nothing(plan, small_blocks):
         ("hello", "is not the plan of a sweep"),
         ('{"name": "package.json"}', "is not the plan of a sweep"),
         ('{"kind": "attnlab sweep", "schema": 99, "package": "9.0"}', "has schema 99.*9.0"),
-        ('{"kind": "attnlab sweep", "schema": 1, "plan": {}}', "not a stored plan"),
+        ('{"kind": "attnlab sweep", "schema": 1, "plan": {}}', "has no checksum.*older attnlab"),
+        (seal("attnlab sweep", 1, {"created": "", "plan": {}}).decode(), "not a stored plan"),
+        (seal("attnlab sweep", 1, {"created": "", "plan": {}}).decode().replace('""', '"x"'), "edited by hand"),
     ],
 )
 def test_a_foreign_plan_is_refused_and_kept(plan, folder, content, words):

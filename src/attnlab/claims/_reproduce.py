@@ -22,6 +22,7 @@ from attnlab.runs import (
     executor_for,
     load_record,
     provenance,
+    read_record,
     run_plan,
     save_record,
     slug,
@@ -37,6 +38,8 @@ SCHEMA = 2
 # Pocock's, α log(1 + (e − 1) t) at t = 1/8, 1/4, 1/2, 1 (Lan and DeMets 1983).
 LOOKS = ((8, 0.0097), (16, 0.018), (32, 0.031), (64, 0.05))
 UNDECIDED = ("inconclusive", "not run", "reported")
+_LOOK = {"scale": str, "seeds": int, "confidence": float, "verdict": str, "statistics": [object], "date": str}
+_FIELDS = {"about": {str: object}, "claims": [{str: object}], "looks": {str: [_LOOK]}}
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,7 @@ def _earlier_looks(out: Path) -> dict[str, list[dict[str, Any]]]:
     if not is_file(out / "claims.json"):
         return {}
     try:
-        return read_reproduction(out).looks
+        return read_record(out, "claims.json", SCHEMA, _FIELDS, "attnlab reproduce")["looks"]
     except AttnlabError:  # damaged, or of another version: it is about to be written again
         return {}
 
@@ -284,6 +287,5 @@ def _where(error: Exception) -> str:
 def read_reproduction(folder: str | Path) -> Reproduction:
     """What ``reproduce`` wrote. Nothing is computed."""
     out = place(folder)
-    fields = ("about", "claims", "looks")
-    record, data = load_record(out, "claims.json", SCHEMA, fields, "attnlab reproduce")
+    record, data = load_record(out, "claims.json", SCHEMA, _FIELDS, "attnlab reproduce")
     return Reproduction(out, record["claims"], data, record["about"], record["looks"])

@@ -2,7 +2,7 @@
 
 from attnlab.runs._chunks import Chunks
 from attnlab.runs._dask import Cluster
-from attnlab.runs._datasets import load_record, provenance, save_record, slug
+from attnlab.runs._datasets import load_record, provenance, read_record, save_record, slug
 from attnlab.runs._execute import AbstractExecutor, InProcess, Interrupt, Job, Outcome, Worker
 from attnlab.runs._lock import unlock
 from attnlab.runs._plan import Plan, Run
@@ -37,6 +37,7 @@ __all__ = [
     "load_function",
     "load_record",
     "provenance",
+    "read_record",
     "run_plan",
     "save_record",
     "slug",

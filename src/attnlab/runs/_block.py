@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attnlab._json import mismatch
 from attnlab.runs._stack import RUN_DIM, Column, Stack
+from attnlab.runs._zarr import PACKED_BYTES, Damaged, open_zarr, pack_zarr
 
 if TYPE_CHECKING:
     import xarray as xr
 
 _HEADER = "attnlab"
+_HEAD = {
+    "runs": [str],
+    "variables": {str: {"stored": str, "dims": [str], "coord": bool, "attrs": {str: object}}},
+    "attrs": [{str: object}],
+    "attrs_of": [range(2**31)],
+}
 _CHUNK_BYTES = 16_000_000
+_MOST_PADDING = 1000
 _RESERVED_ATTRS = ("_FillValue", "missing_value", "scale_factor", "add_offset", "dtype", "units", "calendar")
 _RESERVED_ATTRS += ("coordinates", "_ARRAY_DIMENSIONS", "grid_mapping", "bounds", "ancillary_variables")
 
@@ -25,49 +32,29 @@ Chosen = Callable[[dict[str, Any]], Iterable[str]]
 
 
 def pack(stacks: Iterable[Stack]) -> bytes:
-    """The bytes of a block. Everything stays in memory, so that a full disk can only refuse the one final write."""
-    import zarr.storage
-
-    entries: dict[str, Any] = {}
-    memory = zarr.storage.MemoryStore(entries)
+    """The bytes of a block."""
+    groups, encoding = {}, {}
     for position, stack in enumerate(stacks):
         data, chunks = _to_dataset(stack)
-        data.to_zarr(
-            memory, group=f"stack{position}", mode="w", zarr_format=3, consolidated=False, write_empty_chunks=True,
-            encoding={name: {"chunks": shape} for name, shape in chunks.items()},
-        )  # fmt: skip
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, value in sorted(entries.items()):
-            archive.writestr(zipfile.ZipInfo(name), value.to_bytes())
-    return buffer.getvalue()
+        groups[f"stack{position}"] = data
+        encoding[f"stack{position}"] = {name: {"chunks": shape} for name, shape in chunks.items()}
+    return pack_zarr(groups, encoding)
 
 
 def unpack(block: Path | bytes, chosen: Chosen | None = None) -> list[Stack]:
     """The stacks of a block whose checksum is known to be right; of each only the ``chosen`` variables.
 
     The block is a local file, of which only what is chosen is read, or its bytes. ``chosen`` maps a stack's header
-    (``{name: {"dims", "coord", …}}``) to names.
+    (``{name: {"dims", "coord", …}}``) to names. A block that ``pack`` has not made is ``Damaged``.
     """
     import xarray as xr
-    import zarr.buffer
-    import zarr.storage
 
-    with zipfile.ZipFile(io.BytesIO(block) if isinstance(block, bytes) else block) as archive:
-        groups = sorted({name.split("/")[0] for name in archive.namelist() if name.startswith("stack")})
-        if isinstance(block, bytes):
-            entries = {name: zarr.buffer.cpu.Buffer.from_bytes(archive.read(name)) for name in archive.namelist()}
-            store = zarr.storage.MemoryStore(dict(entries), read_only=True)
-        else:
-            store = zarr.storage.ZipStore(block, mode="r", read_only=True)
-    try:
+    with open_zarr(block) as (store, groups):
         stacks = []
-        for group in groups:
-            data = xr.open_zarr(store, group=group, consolidated=False, chunks=None, decode_cf=False)
+        for group in (group for group in groups if group.startswith("stack")):
+            data = xr.open_zarr(store, group=group, consolidated=False, chunks=None, decode_cf=False, zarr_format=3)
             stacks.append(_from_dataset(data, chosen))
         return stacks
-    finally:
-        store.close()
 
 
 def _to_dataset(stack: Stack) -> tuple[xr.Dataset, dict[str, tuple[int, ...]]]:
@@ -112,18 +99,35 @@ def _chunk_shape(values: np.ndarray) -> tuple[int, ...]:
 
 
 def _from_dataset(data: xr.Dataset, chosen: Chosen | None) -> Stack:
-    head = data.attrs[_HEADER]
+    head = data.attrs.get(_HEADER)
+    wrong = mismatch(head, _HEAD)
+    if wrong or head is None:
+        raise Damaged(f"the header of a stack: {wrong}")
     runs, header = tuple(head["runs"]), head["variables"]
+    if len(head["attrs_of"]) != len(runs) or max(head["attrs_of"], default=0) >= max(len(head["attrs"]), 1):
+        raise Damaged("the header of a stack has other attributes than runs")
     wanted = set(header if chosen is None else chosen(header))
-    columns = {}
-    for name, about in header.items():
-        if name not in wanted:
-            continue
-        variable = data.variables[about["stored"]]
-        values = variable.values
-        if values.dtype.kind in "OT":
-            values = np.array(values.tolist(), dtype=np.str_).reshape(values.shape)
-        if RUN_DIM not in variable.dims:
-            values = np.broadcast_to(values, (len(runs), *values.shape))
-        columns[name] = Column(tuple(about["dims"]), values, about["attrs"], about["coord"])
+    columns = {name: _column(data, about, len(runs)) for name, about in header.items() if name in wanted}
     return Stack(runs, columns, tuple(head["attrs"][place] for place in head["attrs_of"]))
+
+
+def _column(data: xr.Dataset, about: dict[str, Any], runs: int) -> Column:
+    variable, dims = data.variables[about["stored"]], tuple(about["dims"])
+    is_shared = RUN_DIM not in variable.dims
+    if variable.dims != (dims if is_shared else (RUN_DIM, *dims)) or (not is_shared and len(variable) != runs):
+        raise Damaged(f"the variable {about['stored']!r} has the dimensions {variable.sizes}: not those of its header")
+    values = variable.values
+    if values.dtype.kind in "OT":
+        values = _fixed_width(values)
+    if is_shared:
+        values = np.broadcast_to(values, (runs, *values.shape))
+    return Column(dims, values, about["attrs"], about["coord"])
+
+
+def _fixed_width(values: np.ndarray) -> np.ndarray:
+    """Strings as NumPy holds them, all as wide as the longest; refused where that one is far longer than the others."""
+    texts = values.ravel().tolist()
+    lengths = [len(text) for text in texts]
+    if 4 * max(lengths, default=0) * len(texts) > max(PACKED_BYTES, _MOST_PADDING * sum(lengths)):
+        raise Damaged(f"the longest of {len(texts)} strings has {max(lengths)} letters")
+    return np.array(texts, dtype=np.str_).reshape(values.shape)

@@ -15,6 +15,8 @@ from attnlab.runs._stack import Column, Stack, merge
 if TYPE_CHECKING:
     import xarray as xr
 
+_MOST_BYTES, _MOST_EMPTY = 2**30, 1000  # larger than this a variable is not made if so much of it would be missing
+
 
 def combine(plan: Plan, stacks: Sequence[Stack]) -> xr.Dataset:
     """Every variable with the plan's dimensions before its own; what a missing run would have said is nan.
@@ -92,7 +94,7 @@ class _Frame:
         if shared is not None:
             return dims, shared, attrs
         outer = tuple(self._plan.shape.values())
-        flat = _room((math.prod(outer), *inner), [column.values for _, column in columns])
+        flat = _room((math.prod(outer), *inner), [column.values for _, column in columns], name)
         for part, column in columns:
             self._fill(flat, part, column)
         return (*self._plan.shape, *dims), flat.reshape(*outer, *inner), attrs
@@ -194,9 +196,15 @@ def _equal(one: np.ndarray, other: np.ndarray) -> bool:
     return np.array_equal(one, other, equal_nan=one.dtype.kind in "fc" and other.dtype.kind in "fc")
 
 
-def _room(shape: tuple[int, ...], values: Sequence[np.ndarray]) -> np.ndarray:
+def _room(shape: tuple[int, ...], values: Sequence[np.ndarray], name: str) -> np.ndarray:
     """Room for the values of all runs, holding what stands for a missing one."""
     kind = np.result_type(*(array.dtype for array in values))
+    need = math.prod(shape) * kind.itemsize
+    if need > max(_MOST_BYTES, _MOST_EMPTY * sum(array.nbytes for array in values)):
+        raise AttnlabError(
+            f"variable {name!r} of all runs would need {need / 2**30:.0f} GiB, nearly all of it for runs that are not "
+            "stored: read runs one by one (results.run), or finish the sweep first"
+        )
     if kind.kind == "U":
         return np.full(shape, "", kind)
     if kind.kind not in "fc" and sum(array.size for array in values) == math.prod(shape):

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import platform
 import re
-import tempfile
 import time
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +15,11 @@ import xarray as xr
 
 import attnlab
 from attnlab._errors import AttnlabError
-from attnlab._places import is_file, is_remote, make_folder, read_bytes, reading
+from attnlab._places import is_file, leads_outside, make_folder, read_bytes, reading
+from attnlab._sealed import seal, unseal
 from attnlab.runs._files import write_atomic
 from attnlab.runs._store import disk_error
+from attnlab.runs._zarr import Damaged, open_zarr, pack_zarr
 
 
 def slug(name: str) -> str:
@@ -45,80 +43,76 @@ def save_record(
 ) -> None:
     """Write ``content`` as the JSON file ``name``, with the data sets that belong to it; never half of it."""
     try:
-        record = {"schema": schema, **content, "data": save_datasets(folder, data)}
-        text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
-        write_atomic(folder / name, text.encode())
+        record = {**content, "data": _save_datasets(folder, data)}
+        write_atomic(folder / name, seal(_kind(name), schema, record))
     except OSError as error:
         raise disk_error(folder, error) from error
 
 
-def load_record(
-    folder: Path, name: str, schema: int, fields: Sequence[str], command: str
-) -> tuple[dict[str, Any], dict[str, xr.Dataset]]:
-    """The ``fields`` of a record that ``command`` wrote, and its data sets; whatever is wrong with it is an error."""
-    path = folder / name
+def read_record(folder: Path, name: str, schema: int, fields: Mapping[str, Any], command: str) -> dict[str, Any]:
+    """A record that ``command`` wrote, without its data sets; whatever is wrong with it is an error.
+
+    ``fields``: the expected shape of each, as ``attnlab._json.mismatch`` takes it.
+    """
+    path, again = folder / name, f"run `{command}` again"
     with reading(folder):
         if not is_file(path):
             raise AttnlabError(f"{folder} has no {name}; run `{command} --out {folder}` first")
-        text = read_bytes(path)
-    try:
-        record = json.loads(text)
-        content, found, files = {field: record[field] for field in fields}, record["schema"], record["data"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise AttnlabError(f"{path} is not a record of attnlab ({error!r}); run `{command}` again") from None
-    if found != schema:
-        raise AttnlabError(f"{path} has schema {found}, this version reads {schema}; run `{command}` again")
-    return content, load_datasets(folder, files)
+        data = read_bytes(path)
+    shape = {**fields, "data": {str: {"file": str, "bytes": int, "sha256": str}}}
+    what = "a record of attnlab"
+    return unseal(data, path, kind=_kind(name), schema=schema, what=what, again=again, shape=shape)
 
 
-def save_datasets(folder: Path, data: Mapping[str, xr.Dataset]) -> dict[str, str]:
-    """Write data sets to ``folder/data``; their paths in the folder, by label. A half-written file is never seen."""
+def load_record(
+    folder: Path, name: str, schema: int, fields: Mapping[str, Any], command: str
+) -> tuple[dict[str, Any], dict[str, xr.Dataset]]:
+    """The ``fields`` of a record, as ``read_record`` takes them, and its data sets."""
+    record = read_record(folder, name, schema, fields, command)
+    content, again = {field: record[field] for field in fields}, f"run `{command}` again"
+    files = record["data"].items()
+    return content, {label: _load(folder, label, about, folder / name, again) for label, about in files}
+
+
+def _kind(name: str) -> str:
+    return f"attnlab {name.removesuffix('.json')}"
+
+
+def _file(label: str) -> str:
+    """The one file that a data set may lie in: a record that names another is refused, so that it leads nowhere."""
+    return f"data/{slug(label)}-{hashlib.sha256(label.encode()).hexdigest()[:8]}.zarr.zip"
+
+
+def _save_datasets(folder: Path, data: Mapping[str, xr.Dataset]) -> dict[str, dict[str, Any]]:
+    """Write data sets to ``folder/data``; file, size and checksum by label. A half-written file is never seen."""
     make_folder(folder / "data")
     files = {}
     for label, one in data.items():
-        files[label] = f"data/{slug(label)}-{hashlib.sha256(label.encode()).hexdigest()[:8]}.zarr.zip"
-        _write(one, folder / files[label])
+        packed = pack_zarr({"": one})
+        write_atomic(folder / _file(label), packed)
+        digest = hashlib.sha256(packed).hexdigest()
+        files[label] = {"file": _file(label), "bytes": len(packed), "sha256": digest}
     return files
 
 
-def load_datasets(folder: Path, files: Mapping[str, str]) -> dict[str, xr.Dataset]:
-    """The data sets that ``save_datasets`` wrote."""
-    import zarr.storage
-
-    data = {}
-    for label, name in files.items():
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                with _on_disk(folder / name) as path:
-                    store = zarr.storage.ZipStore(path, mode="r")
-                    data[label] = xr.open_zarr(store, consolidated=False, chunks=None).load()
-                    store.close()
-        except Exception as error:
-            raise AttnlabError(f"{folder / name} cannot be read ({error}); run the command again") from None
-    return data
-
-
-def _write(data: xr.Dataset, path: Path) -> None:
-    import zarr.storage
-
-    with tempfile.TemporaryDirectory(prefix="attnlab-") as folder, warnings.catch_warnings():
-        # Zarr warns that fixed-width strings have no specification yet.
-        warnings.simplefilter("ignore")
-        temporary = Path(folder) / path.name
-        store = zarr.storage.ZipStore(temporary, mode="w")
-        data.to_zarr(store, consolidated=False)
-        store.close()
-        write_atomic(path, temporary.read_bytes())
-
-
-@contextmanager
-def _on_disk(path: Path) -> Iterator[Path]:
-    """A file of this machine with the same content."""
-    if not is_remote(path):
-        yield path
-        return
-    with tempfile.TemporaryDirectory(prefix="attnlab-") as folder:
-        copy = Path(folder) / path.name
-        copy.write_bytes(read_bytes(path))
-        yield copy
+def _load(folder: Path, label: str, about: Mapping[str, Any], record: Path, again: str) -> xr.Dataset:
+    """A data set that ``save_record`` wrote."""
+    if about["file"] != _file(label):
+        raise AttnlabError(f"{record} names the file {about['file'][:80]!r}: expected {_file(label)!r}; {again}")
+    path = folder / about["file"]
+    with reading(folder):
+        if not is_file(path):
+            raise AttnlabError(f"{path} is missing; {again}")
+        if leads_outside(path, folder):
+            raise AttnlabError(f"{path} is a link that leads out of {folder}: expected a file there; {again}")
+        packed = read_bytes(path)
+    if hashlib.sha256(packed).hexdigest() != about["sha256"]:
+        raise AttnlabError(
+            f"{path} is not the file that {record.name} was written with: its checksum differs, because it is cut "
+            f"off, damaged or from another run; {again}"
+        )
+    try:
+        with open_zarr(packed) as (store, _):
+            return xr.open_zarr(store, consolidated=False, chunks=None, zarr_format=3).load()
+    except Damaged as error:
+        raise AttnlabError(f"{path} cannot be read ({error}); {again}") from None

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from attnlab._json import parse_json
 from attnlab._places import is_remote, listed, modified, move, read_bytes, remove
 from attnlab._whole import TEMPORARY, write_whole
 
@@ -36,7 +37,7 @@ def read_json(path: Path) -> Any:
     A URL that cannot be reached is an error: what lies there may be as it should be.
     """
     try:
-        return json.loads(read_bytes(path))
+        return parse_json(read_bytes(path))
     except ValueError:
         return None
     except OSError as error:

@@ -16,14 +16,18 @@ from pathlib import Path
 from typing import IO, Any
 
 from attnlab._errors import AttnlabError
+from attnlab._json import mismatch, parse_json
 from attnlab._places import is_file, is_remote, listed, remove
-from attnlab.runs._files import read_json, write_json
+from attnlab.runs._files import read_json, set_aside, write_json
 
 _BEAT_SECONDS = 20.0
 _STALE_SECONDS = 120.0
 _MOMENT_SECONDS = 0.5
 _ROUNDS = 20
 _FILE, _FOLDER = "lock", "locks"
+_LONGEST = 10_000  # bytes of a lock; ours has a hundred
+_SHAPES = {"pid": range(1, 2**31), "host": str, "machine": str, "since": float, "beat": float, "held": bool}
+_LATEST = 253_402_300_799.0  # the last second that a date can have, in the year 9999
 
 
 def lock_of(folder: Path) -> FolderLock | UrlLock:
@@ -52,14 +56,19 @@ class FolderLock:
 
     def __init__(self, folder: Path):
         self._path = folder / _FILE
-        self._file: IO[str] | None = None
+        self._file: IO[bytes] | None = None
 
     def acquire(self) -> None:
         """Take the lock, or say who holds it."""
-        file = open(self._path, "a+", encoding="utf-8")  # noqa: SIM115  (held until release)
+        if self._is_foreign():
+            raise AttnlabError(
+                f"{self._path} is not a file: expected attnlab's lock there, or nothing; say "
+                f"`attnlab runs {self._path.parent} --unlock` to rename it"
+            )
+        file = open(self._path, "a+b")  # noqa: SIM115  (held until release)
         try:
             file.seek(0)
-            holder = _parsed(file.read())
+            holder = _parsed(file.read(_LONGEST))
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 # Locks of another machine may be invisible here; what it wrote is not.
@@ -71,7 +80,8 @@ class FolderLock:
                     f"{self._path.parent} is in use by {_words(holder)}: wait until it ends, or stop it; "
                     f"if that machine is gone, say `attnlab runs {self._path.parent} --unlock`"
                 )
-            self._write(file, json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}))
+            about = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}
+            self._write(file, json.dumps(about).encode())
         except BaseException:
             file.close()
             raise
@@ -81,30 +91,36 @@ class FolderLock:
         """Give the lock back."""
         if self._file is not None:
             with suppress(OSError):
-                self._write(self._file, "")
+                self._write(self._file, b"")
             self._file.close()
             self._file = None
 
     def clear(self) -> list[str]:
         """Forget a holder on another machine; one on this machine that is alive keeps the lock."""
-        if not self._path.is_file():
+        if self._is_foreign():
+            return [f"what was no file of attnlab; it is now {set_aside(self._path)}"]
+        if not self._path.exists():
             return []
-        with open(self._path, "r+", encoding="utf-8") as file:
-            holder = _parsed(file.read())
+        with open(self._path, "r+b") as file:
+            holder = _parsed(file.read(_LONGEST))
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise AttnlabError(
                     f"{self._path.parent} is in use by {_words(holder)}, which is running: stop it instead"
                 ) from None
-            self._write(file, "")
+            self._write(file, b"")
         return [_words(holder)] if holder else []
 
+    def _is_foreign(self) -> bool:
+        """Whether something else than a file has the lock's name."""
+        return os.path.lexists(self._path) and not self._path.is_file()
+
     @staticmethod
-    def _write(file: IO[str], text: str) -> None:
+    def _write(file: IO[bytes], content: bytes) -> None:
         file.seek(0)
         file.truncate()
-        file.write(text)
+        file.write(content)
         file.flush()
 
 
@@ -169,7 +185,7 @@ class UrlLock:
         return {name: flag for name, flag in flags.items() if name != self._path.name and not _is_stale(flag)}
 
     def _taken(self, flag: dict[str, Any]) -> AttnlabError:
-        silent = max(0.0, time.time() - flag.get("beat", time.time()))
+        silent = min(max(0.0, time.time() - flag.get("beat", time.time())), _STALE_SECONDS)
         return AttnlabError(
             f"{self._folder} is in use by {_words(flag)}, last heard of {silent:.0f} s ago: wait until it ends, or "
             f"stop it; if it is gone, try again in {max(1.0, _STALE_SECONDS - silent):.0f} s, or say "
@@ -208,29 +224,27 @@ def _flags(folder: Path) -> dict[str, dict[str, Any]]:
     found = {}
     for name in listed(folder / _FOLDER):
         if name.endswith(".json"):
-            flag = read_json(folder / _FOLDER / name)
-            if isinstance(flag, dict):
-                found[name] = flag
+            flag = _usable(read_json(folder / _FOLDER / name))
+            if flag is not None:
+                found[name] = {"held": True, **flag}
             elif is_file(folder / _FOLDER / name):
                 found[name] = {"held": True}
     return found
 
 
 def _is_stale(flag: dict[str, Any]) -> bool:
-    beat = flag.get("beat")
-    if isinstance(beat, int | float) and time.time() - beat > _STALE_SECONDS:
+    if time.time() - flag.get("beat", time.time()) > _STALE_SECONDS:
         return True
     return flag.get("machine") == _machine() and not _is_alive(flag.get("pid"))
 
 
-def _is_alive(pid: Any) -> bool:
+def _is_alive(pid: int | None) -> bool:
     try:
-        os.kill(int(pid), 0)
+        return pid is None or os.kill(pid, 0) is None
     except ProcessLookupError:
         return False
-    except (OSError, TypeError, ValueError):
+    except OSError:
         return True
-    return True
 
 
 def _machine() -> str:
@@ -242,12 +256,19 @@ def _machine() -> str:
     return hashlib.sha256(about.encode()).hexdigest()[:16]
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def _parsed(content: bytes) -> dict[str, Any]:
+    """Who holds a lock; what cannot be read names nobody."""
     try:
-        holder = json.loads(text)
+        return _usable(parse_json(content)) or {}
     except ValueError:
         return {}
-    return holder if isinstance(holder, dict) else {}
+
+
+def _usable(flag: Any) -> dict[str, Any] | None:
+    """What a lock says, without what is of a wrong type."""
+    if not isinstance(flag, dict):
+        return None
+    return {name: flag[name] for name, shape in _SHAPES.items() if mismatch(flag.get(name), shape) is None}
 
 
 def _words(holder: dict[str, Any]) -> str:
@@ -256,6 +277,10 @@ def _words(holder: dict[str, Any]) -> str:
     >>> _words({"pid": 12, "host": "there", "since": 0.0})
     'process 12 on there since 1970-01-01 00:00 UTC'
     """
-    text = f"process {holder.get('pid', '?')} on {holder.get('host', '?')}"
+    text = f"process {holder.get('pid', '?')} on {holder.get('host', '?')[:80]}"
     since = holder.get("since")
-    return f"{text} since {datetime.fromtimestamp(since, UTC):%Y-%m-%d %H:%M} UTC" if since is not None else text
+    return (
+        text
+        if since is None or not 0 <= since <= _LATEST
+        else f"{text} since {datetime.fromtimestamp(since, UTC):%Y-%m-%d %H:%M} UTC"
+    )

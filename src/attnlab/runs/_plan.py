@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,8 +15,23 @@ from typing import Any
 import numpy as np
 
 from attnlab._errors import AttnlabError
+from attnlab._json import mismatch
 from attnlab.runs._settings import SettingsType, freeze
 from attnlab.runs._work import RunContext, load_work, work_identity
+
+_MOST_RUNS = 1_000_000
+_LIST: list[Any] = []
+_SETTING = (None, bool, range(-(2**1023), 2**1023), float, str, _LIST)
+_LIST.append(_SETTING)
+_STORED = {
+    "work": str,
+    "version": int,
+    "name": str,
+    "root_seed": range(2**32),
+    "base": {str: _SETTING},
+    "grid": {str: [_SETTING]},
+    "listed": (None, [{str: _SETTING}]),
+}
 
 
 @dataclass(frozen=True)
@@ -119,18 +135,22 @@ class Plan:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Plan:
         """The plan that ``to_json`` wrote. The work function is not imported: reading needs no user's code."""
-        try:
-            listed = data["listed"]
-            return cls._bare(
-                data["work"], data["name"], data["root_seed"], data["version"],
-                {name: freeze(value) for name, value in data["base"].items()},
-                {name: freeze(values) for name, values in data["grid"].items()},
-                None if listed is None else tuple(
-                    MappingProxyType({name: freeze(value) for name, value in given.items()}) for given in listed
-                ),
-            )  # fmt: skip
-        except (KeyError, TypeError, AttributeError) as error:
-            raise AttnlabError(f"not a stored plan ({error!r}): expected what Plan.to_json writes") from error
+        wrong = mismatch(data, _STORED, "the stored plan")
+        if wrong:
+            raise AttnlabError(f"not a stored plan ({wrong}): expected what Plan.to_json writes")
+        listed = data["listed"]
+        if listed is not None and any(set(given) != set(listed[0]) for given in listed):
+            raise AttnlabError("not a stored plan (its runs have different settings): expected equal names in all")
+        plan = cls._bare(
+            data["work"], data["name"], data["root_seed"], data["version"],
+            {name: freeze(value) for name, value in data["base"].items()},
+            {name: freeze(values) for name, values in data["grid"].items()},
+            None if listed is None else tuple(
+                MappingProxyType({name: freeze(value) for name, value in given.items()}) for given in listed
+            ),
+        )  # fmt: skip
+        plan._check_count()
+        return plan
 
     @classmethod
     def _bare(
@@ -148,8 +168,14 @@ class Plan:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
+    def _check_count(self) -> None:
+        count = math.prod(self.shape.values())
+        if not 1 <= count <= _MOST_RUNS:
+            raise AttnlabError(f"the plan asks for {count:,} runs: expected 1 to {_MOST_RUNS:,}; make several plans")
+
     def _check_runs(self, settings: SettingsType) -> None:
         """Build every run's settings, so that a mistake shows now and not in the middle of the sweep."""
+        self._check_count()
         seen: dict[str, int] = {}
         for run in self.runs:
             settings.build(run.settings)

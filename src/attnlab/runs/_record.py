@@ -17,11 +17,19 @@ from typing import Any
 
 from attnlab import __version__
 from attnlab._errors import AttnlabError
-from attnlab.runs._files import read_json, write_json
+from attnlab._places import is_remote, read_bytes
+from attnlab._sealed import seal, unseal
+from attnlab.runs._files import write_atomic
 from attnlab.runs._plan import Plan
 
 SCHEMA = 1
-KIND = "attnlab sweep"
+KIND, _BLOCK, _FAILURES = "attnlab sweep", "attnlab block", "attnlab failures"
+_AGAIN = (
+    "use another folder; where a sweep lies in this one, remove the file and run the same plan again: finished runs "
+    "are kept"
+)
+_BLOCK_SHAPE = {"stem": str, "sha256_of_block": str, "size": range(2**53), "runs": [str]}
+_FAILURE_SHAPE = {"hash": str, "settings": {str: object}, "cause": str, "traceback": str}
 
 
 @dataclass(frozen=True)
@@ -55,39 +63,36 @@ def origin() -> dict[str, Any]:
 
 def write_plan(path: Path, plan: Plan) -> None:
     """Store the plan with its origin; a plan that changed keeps the date of the first."""
-    before = read_json(path)
-    created = before.get("created") if isinstance(before, dict) else None
-    head = {"schema": SCHEMA, "kind": KIND, **origin(), "machine": _machine(), "created": created or _now()}
-    write_json(path, {**head, "changed": _now(), "plan": plan.to_json()})
+    before = _read_record(path, KIND, {"created": str})
+    created = before["created"] if before else _now()
+    head = {**origin(), "machine": _machine(), "created": created, "changed": _now()}
+    write_atomic(path, seal(KIND, SCHEMA, {**head, "plan": plan.to_json()}))
 
 
 def read_plan(path: Path) -> Plan:
     """The stored plan, or in words why the file is none."""
-    record = read_json(path)
-    if not isinstance(record, dict) or record.get("kind") != KIND:
-        raise AttnlabError(f"{path} is not the plan of a sweep: expected what attnlab writes there; use another folder")
-    if record.get("schema") != SCHEMA:
-        raise AttnlabError(
-            f"{path} has schema {record.get('schema')!r}, this attnlab ({__version__}) reads {SCHEMA}: "
-            f"use the version that wrote it ({record.get('package', 'unknown')}), or another folder"
-        )
-    return Plan.from_json(record.get("plan", {}))
+    shape = {"created": str, "plan": {str: object}}
+    what = "the plan of a sweep"
+    record = unseal(read_bytes(path), path, kind=KIND, schema=SCHEMA, what=what, again=_AGAIN, shape=shape)
+    try:
+        return Plan.from_json(record["plan"])
+    except AttnlabError as error:
+        raise AttnlabError(f"{path}: {error}; {_AGAIN}") from None
 
 
 def write_block_label(folder: Path, block: Block) -> None:
     """Store a block's label beside where the block will be; writing that makes the names of both last."""
-    write_json(folder / f"{block.stem}.json", {"schema": SCHEMA, **asdict(block), **origin()}, sync_folder=False)
+    content = asdict(block)
+    label = {**content, "sha256_of_block": content.pop("sha256"), **origin()}
+    write_atomic(folder / f"{block.stem}.json", seal(_BLOCK, SCHEMA, label), sync_folder=False)
 
 
 def read_block_label(path: Path) -> Block | None:
     """The label, or ``None`` where the file is none."""
-    record = read_json(path)
-    try:
-        if record["schema"] != SCHEMA or record["stem"] != path.stem:
-            return None
-        return Block(record["stem"], record["sha256"], int(record["size"]), tuple(map(str, record["runs"])))
-    except (KeyError, TypeError, ValueError):
+    record = _read_record(path, _BLOCK, _BLOCK_SHAPE)
+    if record is None or record["stem"] != path.stem:
         return None
+    return Block(record["stem"], record["sha256_of_block"], record["size"], tuple(record["runs"]))
 
 
 def write_failures(folder: Path, failures: Iterable[Failure], *, stamp: str | None = None) -> str | None:
@@ -96,18 +101,30 @@ def write_failures(folder: Path, failures: Iterable[Failure], *, stamp: str | No
     if not records:
         return None
     name = f"{stamp or f'{time.time_ns():020d}'}-{uuid.uuid4().hex[:8]}.json"
-    write_json(folder / name, {"schema": SCHEMA, "when": _now(), "failures": records})
+    write_atomic(folder / name, seal(_FAILURES, SCHEMA, {"name": name, "when": _now(), "failures": records}))
     return name
 
 
 def read_failures(path: Path) -> list[Failure] | None:
     """The failures in a file, or ``None`` where the file holds none."""
-    record = read_json(path)
+    record = _read_record(path, _FAILURES, {"name": str, "failures": [_FAILURE_SHAPE]})
+    if record is None or record["name"] != path.name:
+        return None
+    return [Failure(r["hash"], r["settings"], r["cause"], r["traceback"]) for r in record["failures"]]
+
+
+def _read_record(path: Path, kind: str, shape: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A sealed record, or ``None`` where the file is none.
+
+    A URL that cannot be reached is an error: what lies there may be as it should be.
+    """
     try:
-        if record["schema"] != SCHEMA:
-            return None
-        return [Failure(r["hash"], r["settings"], r["cause"], r["traceback"]) for r in record["failures"]]
-    except (KeyError, TypeError):
+        return unseal(read_bytes(path), path, kind=kind, schema=SCHEMA, what=kind, again="", shape=shape)
+    except AttnlabError:
+        return None
+    except OSError as error:
+        if is_remote(path) and not isinstance(error, FileNotFoundError):
+            raise
         return None
 
 

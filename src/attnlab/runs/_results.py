@@ -132,6 +132,8 @@ class Results:
     def _load(self, chosen: Callable[[dict[str, Any]], Iterable[str]] | None) -> xr.Dataset:
         with reading(self.folder):
             stacks = list(self._store.stacks((run.hash for run in self._finished), chosen))
+        found = {run_hash for stack in stacks for run_hash in stack.hashes}
+        self._finished = [run for run in self._finished if run.hash in found]  # what proved damaged counts no more
         data = combine(self.plan, stacks)
         about = {
             "plan": self.plan.name, "work": self.plan.work, "root_seed": self.plan.root_seed,

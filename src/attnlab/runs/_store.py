@@ -27,6 +27,7 @@ from attnlab.runs._record import (
 )
 from attnlab.runs._stack import Stack, merge
 from attnlab.runs._work import work_identity
+from attnlab.runs._zarr import Damaged
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -271,7 +272,7 @@ class Store:
         write_plan(path, self.plan)
 
     def _scan(self) -> None:
-        """Find out what is stored. Labels are enough for that; only an owner verifies checksums at once."""
+        """Find out what is stored: labels, and checksums too; at a URL only an owner reads all blocks for that."""
         names, bad = self._look()
         for _ in range(_LOOKS):
             there = [path for path in bad if is_file(path)]
@@ -294,7 +295,8 @@ class Store:
         for name in sorted(name for name in sizes if name.endswith(".zip")):
             path = blocks / name
             block = read_block_label(path.with_suffix(".json"))
-            if block is None or sizes[name] != block.size or (self._lock is not None and not self._is_sound(block)):
+            at_once = self._lock is not None or not is_remote(path)
+            if block is None or sizes[name] != block.size or (at_once and not self._is_sound(block)):
                 bad.append(path)
             else:
                 self._blocks[block.stem] = block
@@ -329,7 +331,7 @@ class Store:
             if self._lock is not None and path.suffix == ".zip" and is_file(label):
                 set_aside(label)
         warnings.warn(
-            f"{self.folder}: {', '.join(names)} is not what attnlab wrote (half-written, damaged or foreign); "
+            f"{self.folder}: {', '.join(names)} is not what attnlab wrote (half-written, damaged, edited or foreign); "
             f"nothing was read from it, {consequence}",
             StoreWarning,
             stacklevel=3,
@@ -353,15 +355,18 @@ class Store:
         """The stacks of a block, or ``None`` where the file is gone or not what was written."""
         path = self._path(block)
         try:
-            if not is_remote(path):
-                return _block.unpack(path, chosen) if self._is_sound(block) else None
-            data = read_bytes(path)
-        except FileNotFoundError:
+            if is_remote(path):
+                data = read_bytes(path)
+                if hashlib.sha256(data).hexdigest() != block.sha256:
+                    return None
+                self._verified.add(block.stem)
+                found = _block.unpack(data, chosen)
+            else:
+                found = _block.unpack(path, chosen) if self._is_sound(block) else None
+        except (FileNotFoundError, Damaged):
             return None
-        if hashlib.sha256(data).hexdigest() != block.sha256:
-            return None
-        self._verified.add(block.stem)
-        return _block.unpack(data, chosen)
+        has = None if found is None else {run_hash for stack in found for run_hash in stack.hashes}
+        return found if has == set(block.runs) else None
 
 
 def _calmly_listed(folder: Path, ending: str) -> dict[str, int]:

@@ -66,7 +66,7 @@ def read_exploration(folder: str | Path) -> Exploration:
         present = listed(out)
     kinds = [kind for kind in COMMANDS if kind != "claims" and f"{kind}.json" in present]
     kind = kinds[0] if kinds else "dynamics"
-    record, data = load_record(out, f"{kind}.json", SCHEMA, ("about",), COMMANDS[kind])
+    record, data = load_record(out, f"{kind}.json", SCHEMA, {"about": {str: object}}, COMMANDS[kind])
     return Exploration(out, data, record["about"], kind=kind)
 
 

@@ -1,0 +1,121 @@
+"""JSON that anybody may have changed: read strictly, and compared with the shape that is expected."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import Any
+
+_DEEPEST = 64
+_WORDS: dict[Any, str] = {str: "text", bool: "true or false", int: "a whole number", float: "a finite number"}
+
+
+def parse_json(data: bytes) -> Any:
+    """The content of a JSON file; whatever is wrong with it is a ``ValueError`` in words.
+
+    Refused are also what Python's parser takes or cannot stand: a key that is given twice, a number that is too large
+    for a float, and lists or objects in each other more than 64 deep.
+
+    >>> parse_json(b'{"a": 1, "a": 2}')
+    Traceback (most recent call last):
+        ...
+    ValueError: 'a' is given twice
+    >>> parse_json(b"[" * 100_000)
+    Traceback (most recent call last):
+        ...
+    ValueError: it is nested more than 64 deep
+    """
+    try:
+        value = json.loads(data.decode("utf-8"), object_pairs_hook=_object, parse_float=_float)
+    except RecursionError:
+        raise ValueError(f"it is nested more than {_DEEPEST} deep") from None
+    _check_depth(value)
+    return value
+
+
+def mismatch(value: Any, shape: Any, where: str = "it") -> str | None:
+    """In words where a JSON value is not as it should be; ``None`` where it is.
+
+    A shape is ``str``, ``bool``, ``int``, ``float`` (finite, also a whole number), ``None``, ``object`` (anything), a
+    ``range`` of whole numbers, ``[shape]`` for a list, ``{str: shape}`` for an object of any keys, ``{"key": shape}``
+    for one that has these keys at least, or a tuple of shapes one of which must fit.
+
+    >>> mismatch({"runs": ["a", 3]}, {"runs": [str]})
+    'runs[1] is 3: expected text'
+    >>> mismatch({"size": -1}, {"size": (None, range(10))})
+    'size is -1: expected null or a whole number from 0 to 9'
+    >>> mismatch({}, {"size": int})
+    "it has no 'size'"
+    """
+    if isinstance(shape, list) and isinstance(value, list):
+        found = (mismatch(entry, shape[0], f"{where}[{i}]") for i, entry in enumerate(value))
+        return next((words for words in found if words), None)
+    if isinstance(shape, dict) and isinstance(value, dict):
+        return _mismatch_of_object(value, shape, "" if where == "it" else f"{where}.", where)
+    if isinstance(shape, tuple):
+        found = [mismatch(value, one, where) for one in shape]
+        return None if None in found else _got(value, where, " or ".join(map(_expected, shape)))
+    return None if _fits(value, shape) else _got(value, where, _expected(shape))
+
+
+def _mismatch_of_object(value: dict[str, Any], shape: dict[Any, Any], prefix: str, where: str) -> str | None:
+    wanted = dict.fromkeys(value, shape[str]) if str in shape else shape
+    for key, inner in wanted.items():
+        words = mismatch(value[key], inner, f"{prefix}{key}") if key in value else f"{where} has no {key!r}"
+        if words:
+            return words
+    return None
+
+
+def _fits(value: Any, shape: Any) -> bool:
+    """Whether a value is of a shape without parts."""
+    if shape is object:
+        return True
+    if shape is None:
+        return value is None
+    if isinstance(shape, range):
+        return type(value) is int and value in shape
+    if shape is float:
+        return type(value) in (int, float) and abs(value) <= sys.float_info.max
+    return type(value) is shape
+
+
+def _expected(shape: Any) -> str:
+    if shape is None:
+        return "null"
+    if isinstance(shape, range):
+        return f"a whole number from {shape.start} to {shape.stop - 1}"
+    if isinstance(shape, list):
+        return "a list"
+    return "an object" if isinstance(shape, dict) else _WORDS[shape]
+
+
+def _got(value: Any, where: str, expected: str) -> str:
+    shown = json.dumps(value) if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"
+    return f"{where} is {shown if len(shown) <= 40 else shown[:40] + '…'}: expected {expected}"
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"{next(key for key in keys if keys.count(key) > 1)!r} is given twice")
+    return found
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"the number {text[:20]} is too large")
+    return value
+
+
+def _check_depth(value: Any) -> None:
+    level = [value]
+    for _ in range(_DEEPEST + 1):
+        inner = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
+        level = [value for values in inner for value in values]
+        if not level:
+            return
+    raise ValueError(f"it is nested more than {_DEEPEST} deep")
