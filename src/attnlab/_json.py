@@ -38,8 +38,9 @@ def mismatch(value: Any, shape: Any, where: str = "it") -> str | None:
     """In words where a JSON value is not as it should be; ``None`` where it is.
 
     A shape is ``str``, ``bool``, ``int``, ``float`` (finite, also a whole number), ``None``, ``object`` (anything), a
-    ``range`` of whole numbers, ``[shape]`` for a list, ``{str: shape}`` for an object of any keys, ``{"key": shape}``
-    for one that has these keys at least, or a tuple of shapes one of which must fit.
+    ``range`` of whole numbers, a ``frozenset`` of texts, ``[shape]`` for a list, ``[one, other, …]`` for a list of just
+    these, ``{str: shape}`` for an object of any keys, ``{"key": shape}`` for one that has these keys at least, or a
+    tuple of shapes one of which must fit.
 
     >>> mismatch({"runs": ["a", 3]}, {"runs": [str]})
     'runs[1] is 3: expected text'
@@ -48,8 +49,11 @@ def mismatch(value: Any, shape: Any, where: str = "it") -> str | None:
     >>> mismatch({}, {"size": int})
     "it has no 'size'"
     """
-    if isinstance(shape, list) and isinstance(value, list):
-        found = (mismatch(entry, shape[0], f"{where}[{i}]") for i, entry in enumerate(value))
+    if isinstance(shape, list) and isinstance(value, list) and len(shape) in (1, len(value)):
+        shapes = shape * len(value) if len(shape) == 1 else shape
+        found = (
+            mismatch(entry, inner, f"{where}[{i}]") for i, (entry, inner) in enumerate(zip(value, shapes, strict=True))
+        )
         return next((words for words in found if words), None)
     if isinstance(shape, dict) and isinstance(value, dict):
         return _mismatch_of_object(value, shape, "" if where == "it" else f"{where}.", where)
@@ -76,6 +80,8 @@ def _fits(value: Any, shape: Any) -> bool:
         return value is None
     if isinstance(shape, range):
         return type(value) is int and value in shape
+    if isinstance(shape, frozenset):
+        return isinstance(value, str) and value in shape
     if shape is float:
         return type(value) in (int, float) and abs(value) <= sys.float_info.max
     return type(value) is shape
@@ -86,8 +92,10 @@ def _expected(shape: Any) -> str:
         return "null"
     if isinstance(shape, range):
         return f"a whole number from {shape.start} to {shape.stop - 1}"
+    if isinstance(shape, frozenset):
+        return " or ".join(sorted(shape))
     if isinstance(shape, list):
-        return "a list"
+        return "a list" if len(shape) == 1 else f"a list of {len(shape)}"
     return "an object" if isinstance(shape, dict) else _WORDS[shape]
 
 

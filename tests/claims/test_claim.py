@@ -247,12 +247,10 @@ def test_a_study_all_of_whose_runs_fail_is_not_run(tmp_path):
         (lambda out: (out / "claims.json").unlink(), "has no claims.json"),
         (lambda out: (out / "claims.json").write_text("{}"), "is not a record of attnlab"),
         (
-            lambda out: (out / "claims.json").write_text(
-                '{"schema": 9, "claims": [], "looks": {}, "data": {}, "about": {}}'
-            ),
+            lambda out: (out / "claims.json").write_text('{"kind": "attnlab claims", "schema": 9}'),
             "schema 9",
         ),
-        (lambda out: (out / "data" / next((out / "data").iterdir()).name).write_bytes(b"PK junk"), "cannot be read"),
+        (lambda out: (out / "data" / next((out / "data").iterdir()).name).write_bytes(b"PK junk"), "checksum differs"),
     ],
 )
 def test_a_damaged_folder_is_refused_in_words(tmp_path, damage, message):

@@ -9,6 +9,7 @@ import pytest
 from safetensors.numpy import load_file, save
 
 from attnlab._errors import AttnlabError
+from attnlab._sealed import checksum_of
 from attnlab.estimators import AttentionClassifier, load_classifier
 from attnlab.tasks import Tokenizer
 from tests.estimators.cases import topic_texts
@@ -49,18 +50,12 @@ def test_a_model_comes_back_bit_for_bit(fitted, folder):
     assert isinstance(AttentionClassifier.load(folder), AttentionClassifier)
 
 
-def test_a_normaliser_comes_back_and_models_from_before_it_had_a_name_are_softmax(tmp_path):
+def test_a_normaliser_comes_back(tmp_path):
     texts, labels = ["a good film", "a bad film"] * 6, ["pos", "neg"] * 6
     sparse = AttentionClassifier(steps=30, normaliser="sparsemax").fit(texts, labels)
     again = load_classifier(sparse.save(tmp_path / "sparse"))
     assert again.model_.normaliser.name == "sparsemax"
     assert (again.predict_proba(texts) == sparse.predict_proba(texts)).all()
-    plain = AttentionClassifier(steps=30).fit(texts, labels)
-    record = plain.save(tmp_path / "old") / "model.json"
-    stored = json.loads(record.read_text("utf-8"))
-    del stored["settings"]["normaliser"]
-    record.write_text(json.dumps(stored), "utf-8")
-    assert (load_classifier(tmp_path / "old").predict_proba(texts) == plain.predict_proba(texts)).all()
 
 
 def test_a_model_is_not_overwritten_silently(fitted, folder):
@@ -106,10 +101,14 @@ def test_a_tokeniser_must_not_be_given_to_a_model_without(folder):
         load_classifier(folder, tokenizer="builtins:str.split")
 
 
-def edit(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
+def edit(change: Callable[[dict[str, Any]], Any], *, seals: bool = True) -> Callable[[Path], None]:
+    """Change the record, and the checksum with it unless told not to."""
+
     def apply(folder: Path) -> None:
         record = json.loads((folder / "model.json").read_text())
         change(record)
+        if seals:
+            record["sha256"] = checksum_of(record)
         (folder / "model.json").write_text(json.dumps(record))
 
     return apply
@@ -148,13 +147,21 @@ def cut(name: str) -> Callable[[Path], None]:
     [
         (flip, "model.safetensors was changed after it was written"),
         (cut("model.safetensors"), r"has \d+ bytes, expected \d+: it is cut off"),
-        (cut("model.json"), "is no JSON"),
+        (cut("model.json"), "not valid JSON"),
+        (edit(lambda r: r.update(n_iter=3), seals=False), r"model.json was changed .* edited by hand; save the model"),
+        (edit(lambda r: r.pop("sha256"), seals=False), "has no checksum .* older attnlab"),
         (lambda folder: (folder / "model.safetensors").unlink(), "model.safetensors is missing"),
         (lambda folder: (folder / "model.json").unlink(), "holds no model: model.json is missing"),
-        (lambda folder: (folder / "model.json").write_text("[]"), "kind None"),
-        (edit(lambda r: r.update(schema=99)), "schema 99; expected 'attnlab.AttentionClassifier' and 1"),
-        (edit(lambda r: r.update(kind="other")), "kind 'other'"),
-        (edit(lambda r: r.pop("classes")), "was changed: KeyError 'classes'"),
+        (lambda folder: (folder / "model.json").write_text("[]"), "is not a stored model"),
+        (edit(lambda r: r.update(schema=99)), "has schema 99, this attnlab .* reads 1"),
+        (edit(lambda r: r.update(kind="other")), "is not a stored model"),
+        (edit(lambda r: r.pop("classes")), "it has no 'classes'"),
+        (edit(lambda r: r["settings"].pop("head")), "settings has no 'head'"),
+        (edit(lambda r: r["settings"].update(head=["linear"])), "settings.head is a list: expected fixed or linear"),
+        (edit(lambda r: r["settings"].update(class_weight=[["film"]])), "settings.class_weight is a list"),
+        (edit(lambda r: r["classes"].update(dtype="U1000000000")), "no names or numbers"),
+        (edit(lambda r: r["classes"].update(dtype="f8,")), "no names or numbers"),
+        (edit(lambda r: r["vocabulary"].update(counts=[10**30])), r"counts\[0\] is 10+: expected a whole number"),
         (edit(lambda r: r["settings"].update(extra=1)), r"settings \['extra'\] are missing or not known"),
         (edit(lambda r: r["settings"].update(dim=11)), "the stored arrays have the shapes"),
         (edit(lambda r: r["settings"].update(dtype="float64")), "of float64"),

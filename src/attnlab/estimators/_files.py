@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import jax.numpy as jnp
 import numpy as np
 from numpy import ndarray
-from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 import attnlab
 from attnlab._errors import AttnlabError
 from attnlab._places import is_file, make_folder, place, read_bytes
+from attnlab._sealed import seal, unseal
 from attnlab._whole import write_whole
 from attnlab.estimators._inputs import as_tokenizer
 from attnlab.models import AbstractHead, LinearHead, TwoLayerHead, WordAttention, make_normaliser
@@ -28,9 +27,36 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 KIND = "attnlab.AttentionClassifier"
+_AGAIN = "save the model again, or run `attnlab study` again"
+_MOST_BYTES = 2**28  # of the names of all classes
 _RECORD, _ARRAYS = "model.json", "model.safetensors"
 _HEADS: dict[str, type[AbstractHead]] = {"linear": LinearHead, "fixed": LinearHead, "two_layer": TwoLayerHead}
 _HEAD_ARRAYS = {LinearHead: ("weight",), TwoLayerHead: ("weight1", "bias1", "weight2", "bias2")}
+
+_NAME = (str, bool, int, float)
+_SIZE = range(1, 2**31)
+_SETTINGS = {
+    "dim": _SIZE,
+    "pooling": frozenset({"attention", "mean"}),
+    "normaliser": str,
+    "head": frozenset(_HEADS),
+    "hidden": _SIZE,
+    "class_weight": (None, str, [[_NAME, float]]),
+    "lower": bool,
+    "punctuation": bool,
+    "dtype": frozenset({"float32", "float64"}),
+}
+_SHAPE = {
+    "arrays": {"bytes": int, "sha256": str},
+    "settings": _SETTINGS,
+    "tokenizer": {str: (bool, str)},
+    "classes": {"dtype": str, "names": [_NAME]},
+    "class_prior": [float],
+    "n_iter": range(2**63),
+    "stop_reason": str,
+    "trained": [frozenset({"embeddings", "keys", "query", "head"})],
+    "vocabulary": {"words": [str], "counts": [range(2**63)], "left_out": range(2**63)},
+}
 
 
 def write_model(classifier: AttentionClassifier, folder: str | Path, *, overwrite: bool) -> Path:
@@ -43,9 +69,7 @@ def write_model(classifier: AttentionClassifier, folder: str | Path, *, overwrit
     arrays |= {f"head.{name}": getattr(model.head, name) for name in _HEAD_ARRAYS[type(model.head)]}
     data = save_arrays({name: np.ascontiguousarray(array) for name, array in arrays.items()})
     record = {
-        "kind": KIND,
-        "schema": SCHEMA,
-        "attnlab": attnlab.__version__,
+        "package": attnlab.__version__,
         "arrays": {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()},
         "settings": _settings(classifier),
         "tokenizer": as_tokenizer(classifier.tokenizer, classifier.lower, classifier.punctuation).record(),
@@ -60,10 +84,9 @@ def write_model(classifier: AttentionClassifier, folder: str | Path, *, overwrit
             "left_out": classifier.vocabulary_.left_out,
         },
     }
-    text = json.dumps(record, indent=1)
     make_folder(folder)
     write_whole(folder / _ARRAYS, data)
-    write_whole(folder / _RECORD, text.encode())
+    write_whole(folder / _RECORD, seal(KIND, SCHEMA, record))
     return folder
 
 
@@ -86,56 +109,42 @@ def _plain(value: Any) -> Any:
 def read_model(folder: str | Path, tokenizer: str | Callable[[str], Iterable[str]] | None) -> dict[str, Any]:
     """The attributes of a stored classifier, and its ``settings``; whatever does not fit is refused in words."""
     folder = place(folder)
-    record = _record(folder / _RECORD)
-    try:
-        settings = {"normaliser": "softmax"} | dict(record["settings"])  # the only one, before it had a name
-        if isinstance(settings["class_weight"], list):
-            settings["class_weight"] = dict(settings["class_weight"])
-        settings["tokenizer"] = _tokenizer(folder, record["tokenizer"], settings, tokenizer)
-        words = record["vocabulary"]
-        vocabulary = Vocabulary(tuple(words["words"]), np.array(words["counts"], np.int64), int(words["left_out"]))
-        classes = _classes(record["classes"])
-        prior = np.array(record["class_prior"], np.float64)
-        trained = tuple(record["trained"])
-        _check_names(vocabulary, classes, prior)
-        model = _model(_arrays(folder / _ARRAYS, record["arrays"]), settings, len(vocabulary), len(classes), trained)
-        return {
-            "settings": settings,
-            "classes_": classes,
-            "vocabulary_": vocabulary,
-            "class_prior_": prior,
-            "n_iter_": int(record["n_iter"]),
-            "stop_reason_": str(record["stop_reason"]),
-            "model_": model,
-        }
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, AttnlabError):
-            raise
-        raise AttnlabError(f"{folder / _RECORD} was changed: {type(error).__name__} {error}; save it anew") from error
+    path = folder / _RECORD
+    if not is_file(path):
+        raise AttnlabError(f"{folder} holds no model: {path.name} is missing")
+    what = "a stored model"
+    record = unseal(read_bytes(path), path, kind=KIND, schema=SCHEMA, what=what, again=_AGAIN, shape=_SHAPE)
+    settings = dict(record["settings"])
+    if isinstance(settings["class_weight"], list):
+        settings["class_weight"] = dict(settings["class_weight"])
+    settings["tokenizer"] = _tokenizer(folder, record["tokenizer"], settings, tokenizer)
+    words = record["vocabulary"]
+    vocabulary = Vocabulary(tuple(words["words"]), np.array(words["counts"], np.int64), words["left_out"])
+    classes = _classes(record["classes"])
+    prior = np.array(record["class_prior"], np.float64)
+    _check_names(vocabulary, classes, prior)
+    arrays = _arrays(folder / _ARRAYS, record["arrays"])
+    return {
+        "settings": settings,
+        "classes_": classes,
+        "vocabulary_": vocabulary,
+        "class_prior_": prior,
+        "n_iter_": record["n_iter"],
+        "stop_reason_": record["stop_reason"],
+        "model_": _model(arrays, settings, len(vocabulary), len(classes), tuple(record["trained"])),
+    }
 
 
 def _classes(stored: Mapping[str, Any]) -> ndarray:
     """The classes in the type that they were given in: names, numbers or truth values."""
-    kind = np.dtype(stored["dtype"])
-    if kind.kind not in "OUbiuf" or not all(isinstance(name, str | int | float) for name in stored["names"]):
-        raise AttnlabError(f"the stored classes {stored} are no names or numbers: model.json was changed")
-    return np.array(stored["names"], kind)
-
-
-def _record(path: Path) -> dict[str, Any]:
-    if not is_file(path):
-        raise AttnlabError(f"{path.parent} holds no model: {path.name} is missing")
+    names = stored["names"]
     try:
-        record = json.loads(read_bytes(path))
-    except ValueError as error:
-        raise AttnlabError(f"{path} is no JSON ({error}): it is cut off or was changed") from error
-    found = (record.get("kind"), record.get("schema")) if isinstance(record, dict) else (None, None)
-    if found != (KIND, SCHEMA):
-        raise AttnlabError(
-            f"{path} has kind {found[0]!r} and schema {found[1]!r}; expected {KIND!r} and {SCHEMA}: it was written by "
-            "another version of attnlab, or by something else"
-        )
-    return record
+        kind = np.dtype(stored["dtype"])
+        if kind.kind not in "OUbiuf" or kind.itemsize * len(names) > _MOST_BYTES:
+            raise TypeError(f"{kind} for {len(names)} classes")
+        return np.array(names, kind)
+    except (TypeError, ValueError, OverflowError, SyntaxError) as error:
+        raise AttnlabError(f"the stored classes are no names or numbers ({error}): model.json was changed") from None
 
 
 def _tokenizer(folder: Path, stored: Mapping[str, Any], settings: Mapping[str, Any], given: Any) -> Any:
@@ -158,18 +167,20 @@ def _tokenizer(folder: Path, stored: Mapping[str, Any], settings: Mapping[str, A
 
 def _arrays(path: Path, said: Mapping[str, Any]) -> dict[str, ndarray]:
     if not is_file(path):
-        raise AttnlabError(f"{path} is missing: the stored model is not whole")
+        raise AttnlabError(f"{path} is missing: the stored model is not whole; {_AGAIN}")
     data = read_bytes(path)
     if len(data) != said["bytes"]:
-        raise AttnlabError(f"{path} has {len(data)} bytes, expected {said['bytes']}: it is cut off or was changed")
+        raise AttnlabError(
+            f"{path} has {len(data)} bytes, expected {said['bytes']}: it is cut off or was changed; {_AGAIN}"
+        )
     if hashlib.sha256(data).hexdigest() != said["sha256"]:
-        raise AttnlabError(f"{path} was changed after it was written: its checksum differs")
+        raise AttnlabError(f"{path} was changed after it was written: its checksum differs; {_AGAIN}")
     try:
         arrays = load_arrays(data)
-    except SafetensorError as error:
-        raise AttnlabError(f"{path} is no safetensors file: {error}") from error
+    except Exception as error:  # of safetensors, or of NumPy where a type is not one of NumPy's
+        raise AttnlabError(f"{path} is not a safetensors file ({error}); {_AGAIN}") from error
     for name, array in arrays.items():
-        if not np.isfinite(array).all():
+        if array.dtype.kind != "f" or not np.isfinite(array).all():
             raise AttnlabError(f"{path}: {name} has numbers that are not finite")
     return arrays
 
