@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from attnlab._errors import AttnlabError
 from attnlab._places import listed, place, reading
 
 _KINDS = (
@@ -48,7 +52,8 @@ def _explored(folder: Path) -> Path | None:
     from attnlab.studies import read_exploration
 
     explored = read_exploration(folder)
-    return getattr(pages, f"write_{explored.kind}")(folder, explored.data, explored.about)
+    with _drawing(folder):
+        return getattr(pages, f"write_{explored.kind}")(folder, explored.data, explored.about)
 
 
 def _claims(folder: Path) -> Path:
@@ -56,4 +61,20 @@ def _claims(folder: Path) -> Path:
     from attnlab.report import write_report
 
     stored = read_reproduction(folder)
-    return write_report(folder, stored.claims, stored.data, stored.about)
+    with _drawing(folder):
+        return write_report(folder, stored.claims, stored.data, stored.about)
+
+
+@contextmanager
+def _drawing(folder: Path) -> Iterator[None]:
+    """A record that was forged can lack anything that its page needs, which every page knows for itself only."""
+    try:
+        yield
+    except (AttnlabError, OSError):
+        raise
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        raise AttnlabError(
+            f"the page of {folder} cannot be drawn ({type(error).__name__}: {error}; {Path(last.filename).name}, line "
+            f"{last.lineno}): the record holds other content than the page needs; run the command again"
+        ) from error
