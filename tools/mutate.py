@@ -30,14 +30,18 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import jax.numpy as jnp
+import numpy as np
 from typer.testing import CliRunner
 
 from attnlab import AttentionClassifier, load_classifier
 from attnlab._errors import AttnlabError
 from attnlab._sealed import checksum_of
 from attnlab.cli._main import app
+from attnlab.models import TwoLayerHead, WordAttention
 from attnlab.runs import Plan, Results, Store, run_plan
 from attnlab.studies import read_exploration
+from attnlab.tasks import Vocabulary
 
 SECONDS, GIBIBYTES = 10.0, 1.0
 OUTCOMES = ("as before", "counted as not done", "refused in words", "other data", "traceback", "too long", "too large")
@@ -97,8 +101,9 @@ class Subject:
                 path.write_bytes(data)
 
 
-def make_subjects(folder: Path) -> list[Subject]:
-    """A finished sweep, a folder of a command and a model, each with its readers."""
+def make_subjects(folder: Path, explore: Callable[[Path], None]) -> list[Subject]:
+    """A finished sweep, a folder that ``explore`` writes and a model, each with its readers."""
+    explore(folder / "study")
     return [_sweep(folder), _study(folder / "study"), _model(folder)]
 
 
@@ -129,10 +134,12 @@ def _sweep(folder: Path) -> Subject:
     return Subject("sweep", folder / "sweep", read).keep("plan.json", "blocks/*", "failures/*")
 
 
-def _study(folder: Path) -> Subject:
+def _explore(folder: Path) -> None:
     sizes = ["--sentences", "60", "--dictionary", "30", "--steps", "20", "--reach", "1", "--seeds", "2"]
     _command("dynamics", *sizes, "--out", folder, "--processes", "0", "--quiet")
 
+
+def _study(folder: Path) -> Subject:
     def read() -> dict[str, Any]:
         stored = read_exploration(folder)
         _command("report", folder)
@@ -143,12 +150,16 @@ def _study(folder: Path) -> Subject:
 
 
 def _model(folder: Path) -> Subject:
-    texts = ["a good film", "good fun", "so good", "a bad film", "bad fun", "so bad"] * 4
-    labels = (["pos"] * 3 + ["neg"] * 3) * 4
-    weights = {"pos": 2.0, "neg": 1.0}
-    classifier = AttentionClassifier(steps=20, head="two_layer", class_weight=weights, early_stopping=False)
-    classifier.fit(texts, labels).save(folder / "model")
-    (folder / "lines.txt").write_text("\n".join([*texts[:6], "unknown"]))
+    texts = ["a good film", "good fun", "so good", "a bad film", "bad fun", "so bad"]
+    vocabulary = Vocabulary.of(texts)
+    rng = np.random.default_rng(0)
+    shapes = [(len(vocabulary), 4), (len(vocabulary), 1), (1,), (4, 10), (10,), (10, 2), (2,)]
+    arrays = [jnp.asarray(rng.normal(size=shape), "float32") for shape in shapes]
+    model = WordAttention(*arrays[:3], TwoLayerHead(*arrays[3:]))
+    settings: dict[str, Any] = {"dim": 4, "head": "two_layer", "class_weight": {"pos": 2.0, "neg": 1.0}}
+    classifier = AttentionClassifier.from_model(model, vocabulary, ["neg", "pos"], prior=[1, 2], **settings)
+    classifier.save(folder / "model")
+    (folder / "lines.txt").write_text("\n".join([*texts, "unknown"]))
 
     def read() -> dict[str, Any]:
         loaded = load_classifier(folder / "model")
@@ -366,9 +377,11 @@ def _alarm(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def run(count: int, seed: int, folder: Path) -> tuple[dict[str, Counter[str]], list[str]]:
+def run(
+    count: int, seed: int, folder: Path, explore: Callable[[Path], None] = _explore
+) -> tuple[dict[str, Counter[str]], list[str]]:
     """Mutate and read ``count`` times; outcomes by kind of mutation, and everything that must not happen, in words."""
-    rng, subjects = random.Random(seed), make_subjects(folder)
+    rng, subjects = random.Random(seed), make_subjects(folder, explore)
     counts: dict[str, Counter[str]] = {}
     wrong = []
     for number in range(count):
@@ -379,7 +392,6 @@ def run(count: int, seed: int, folder: Path) -> tuple[dict[str, Counter[str]], l
         if outcome in BAD and not (crafted and outcome == "other data"):
             wrong.append(f"{number}: {outcome} after {how}\n{details}")
         subject.restore()
-        assert not sys.stdout.isatty() or print(f"\r{number + 1}", end="") is None
     return counts, wrong
 
 

@@ -122,8 +122,8 @@ def _float(text: str) -> float:
 def _check_depth(value: Any) -> None:
     level = [value]
     for _ in range(_DEEPEST + 1):
-        inner = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
-        level = [value for values in inner for value in values]
+        level = [one for one in level if isinstance(one, dict | list)]
         if not level:
             return
+        level = [inner for one in level for inner in (one.values() if isinstance(one, dict) else one)]
     raise ValueError(f"it is nested more than {_DEEPEST} deep")
