@@ -74,7 +74,8 @@ def _opened(out: Path | None) -> Iterator[TextIO]:
 def _write(target: TextIO, classifier: AttentionClassifier, texts: Texts, words: int) -> None:
     """A row per text; texts are labelled some at a time."""
     writer = csv.writer(target)
-    classes = [str(name) for name in classifier.classes_]
+    # Half of a surrogate pair, which JSON can hold and a file of text cannot, is shown by its number.
+    classes = [str(name).encode("utf-8", "backslashreplace").decode() for name in classifier.classes_]
     head: list[str] = ["file", "row", "label", *(f"p({name})" for name in classes)]
     writer.writerow(head + (["words", "weights"] if words else []))
     for start in range(0, len(texts), _AT_ONCE):
