@@ -155,7 +155,8 @@ def _model(folder: Path) -> Subject:
     rng = np.random.default_rng(0)
     shapes = [(len(vocabulary), 4), (len(vocabulary), 1), (1,), (4, 10), (10,), (10, 2), (2,)]
     arrays = [jnp.asarray(rng.normal(size=shape), "float32") for shape in shapes]
-    model = WordAttention(*arrays[:3], TwoLayerHead(*arrays[3:]))
+    embeddings, keys, query, *head = arrays
+    model = WordAttention(embeddings, keys, query, TwoLayerHead(*head))
     settings: dict[str, Any] = {"dim": 4, "head": "two_layer", "class_weight": {"pos": 2.0, "neg": 1.0}}
     classifier = AttentionClassifier.from_model(model, vocabulary, ["neg", "pos"], prior=[1, 2], **settings)
     classifier.save(folder / "model")

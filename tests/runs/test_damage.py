@@ -177,6 +177,12 @@ def test_false_metadata_are_refused_before_anything_is_decoded(change, words, mo
         raise AssertionError("opened")
 
 
+def test_a_data_file_without_its_root_is_refused(tmp_path):
+    store_data(tmp_path, lambda members: members.pop("zarr.json"))
+    with pytest.raises(AttnlabError, match=r"cannot be read .*No group found.*run `attnlab study` again"):
+        load(tmp_path)
+
+
 def test_a_zip_bomb_is_refused():
     packed = rewritten(pack_zarr({"": DATA}), lambda m: m.update(big=bytes(10**7)), zipfile.ZIP_DEFLATED)
     with pytest.raises(Damaged, match="members are compressed"), open_zarr(packed):

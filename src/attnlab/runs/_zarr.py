@@ -110,9 +110,11 @@ def open_zarr(source: Path | bytes) -> Iterator[tuple[Store, list[str]]]:
                 yield store, groups
         finally:
             store.close()
-    except (Damaged, OSError, MemoryError):
+    except (Damaged, MemoryError):
         raise
     except Exception as error:  # zipfile, Zarr, its codecs and xarray each have their own
+        if isinstance(error, OSError) and not isinstance(source, bytes):
+            raise  # the disk's; in bytes there is only Zarr, which says so where a group is missing
         raise Damaged(f"{type(error).__name__}: {error}") from error
 
 
