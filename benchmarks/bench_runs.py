@@ -69,10 +69,11 @@ def overhead(runs: int = 256, seconds: float = 1.0) -> list[dict[str, object]]:
 def _stored(folder: Path, runs: int) -> Plan:
     """A finished sweep of many runs, written as workers write them and merged as a sweep ends."""
     plan = _plan(runs)
-    with Store.open(folder, plan):
+    with Store.open(folder, plan) as store:
         for first in range(0, runs, 64):
             chunk = plan.runs[first : first + 64]
-            save_runs(folder, [Stack.of_run(r.hash, trajectory(Task(r.settings["seed"]), r.context(0))) for r in chunk])
+            made = [Stack.of_run(r.hash, trajectory(Task(r.settings["seed"]), r.context(0))) for r in chunk]
+            save_runs(folder, made, store.sources.current)
     with Store.open(folder, plan) as store:
         store.consolidate()
     return plan
@@ -114,7 +115,8 @@ def in_flight(runs: int = 10_000) -> list[dict[str, object]]:
         with Store.open(folder, plan) as store:
             for run, row in zip(plan.runs, values, strict=True):
                 started = time.process_time()
-                block = save_runs(folder, [Stack.of_run(run.hash, xr.Dataset({"quantity": ("step", row)}))])
+                stack = Stack.of_run(run.hash, xr.Dataset({"quantity": ("step", row)}))
+                block = save_runs(folder, [stack], store.sources.current)
                 written = time.process_time()
                 store.note([block], [])
                 most = max(most, sum(len(listed(folder / part)) for part in ("", "blocks", "failures")))

@@ -173,7 +173,7 @@ def test_a_run_whose_workers_always_die_fails_in_the_end(works, tmp_path):
 
     (tmp_path / "failures").mkdir()
     plan = plan_of(works, "numbers", 2)
-    retries = Retries(Job(plan.work, tmp_path, 0))
+    retries = Retries(Job(plan.work, tmp_path, 0, ""))
     for _ in range(MOST_WORKER_DEATHS - 1):
         assert retries.died(plan.runs, "gone", "", most=MOST_WORKER_DEATHS) == []
         assert list(retries.waiting) == [(run,) for run in plan.runs]

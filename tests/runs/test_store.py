@@ -73,7 +73,7 @@ def test_every_storable_type_survives(tmp_path):
         attrs={"nan": 1.0, "nested": {"a": [1, None, "x"]}, "array": np.arange(2)},
     )  # fmt: skip
     (tmp_path / "blocks").mkdir()
-    block = save_runs(tmp_path, [Stack.of_run("aa", data), Stack.of_run("bb", data.assign(minus=1.0))])
+    block = save_runs(tmp_path, [Stack.of_run("aa", data), Stack.of_run("bb", data.assign(minus=1.0))], "")
     from attnlab.runs._block import unpack
 
     stored = next(s for s in unpack(tmp_path / "blocks" / f"{block.stem}.zip") if "aa" in s.hashes).dataset("aa")
@@ -356,9 +356,9 @@ def test_ten_thousand_blocks_and_failures_are_bounded(plan, tmp_path, monkeypatc
     most = 0
     with Store.open(tmp_path, plan) as store:
         for first in range(10_000):
-            failed = [Failure(f"f{first}", {}, "cause", "traceback")]
+            failed = [Failure(f"f{first}", {}, "cause", "traceback", store.sources.current)]
             save_failures(tmp_path, failed)
-            store.note([save_runs(tmp_path, [empty(f"r{first}")])], failed)
+            store.note([save_runs(tmp_path, [empty(f"r{first}")], store.sources.current)], failed)
             if first % 16 == 15 or first > 9_900:
                 most = max(most, sum(len(listed(tmp_path / part)) for part in ("", "blocks", "failures")))
             store.keep_few_files()

@@ -26,6 +26,7 @@ from attnlab.runs import (
     run_plan,
     save_record,
     slug,
+    told_stale,
 )
 from attnlab.stats import CONFIDENCE
 from attnlab.studies import Scale, Study, checked_folder, split_arms
@@ -83,12 +84,14 @@ def reproduce(
     on_event: Callable[[Event], None] | None = None,
     failure_limit: float = 0.1,
     command: str | None = None,
+    keep: bool = False,
 ) -> Reproduction:
     """Run the studies of some claims, judge them and write ``claims.json`` and the measured data.
 
     Interrupted at any moment and called again, it goes on where it was; finished, it recomputes nothing. ``seeds`` is
     8 at quick and 16 at paper scale unless given. ``command`` is what the page says to type; by default
-    ``attnlab reproduce`` with the claim's id.
+    ``attnlab reproduce`` with the claim's id. ``keep`` as in ``run_plan``; where other code made some of the stored
+    runs, ``about["stale"]`` says so.
 
     ``until="decided"`` looks at a claim with 8 seeds and, as long as it is undecided, with 16, 32 and 64. Its intervals
     are wider for that: the chances of a wrong verdict at all looks together add up to 5 %. More seeds by hand until a
@@ -108,6 +111,7 @@ def reproduce(
     plans = _looks(until, seeds if seeds is not None else (8 if scale == "quick" else 16))
     entries: dict[str, dict[str, Any]] = {}
     data: dict[str, xr.Dataset] = {}
+    results: dict[str, Results] = {}
     ok, looks = True, _earlier_looks(out)
     with ExitStack() as stack:
         run = _Runner(
@@ -118,6 +122,7 @@ def reproduce(
             on_study,
             on_event,
             failure_limit,
+            keep,
         )
         for count, confidence in plans:
             asked = [claim for claim in claims if entries.get(claim.id, {}).get("verdict") not in ("holds", "fails")]
@@ -131,12 +136,15 @@ def reproduce(
                 entries[claim.id] = entry | {"command": words, "looks": looks[claim.id]}
             data |= found.data()
             ok = ok and found.ok
+            results |= found.results
     about = {
         "scale": scale,
         "seeds": max(looks[claim.id][-1]["seeds"] for claim in claims) if claims else 0,
         "studies": list(studies),
         **provenance(time.monotonic() - begun),
     }
+    stale = told_stale(results.values())
+    about |= {"stale": stale} if stale else {}
     ordered = [entries[claim.id] for claim in claims]
     save_record(out, "claims.json", SCHEMA, {"about": about, "claims": ordered, "looks": looks}, data)
     return Reproduction(out, ordered, data, about, looks, ok=ok)
@@ -215,6 +223,7 @@ class _Runner:
     on_study: Callable[[str, int, int], None] | None
     on_event: Callable[[Event], None] | None
     failure_limit: float
+    keep: bool
 
     def look(self, claims: Sequence[Claim], seeds: int, confidence: float) -> _Found | None:
         """One look with so many seeds; ``None`` where it was interrupted."""
@@ -234,6 +243,7 @@ class _Runner:
                 progress=self.progress,
                 on_event=self.on_event,
                 failure_limit=self.failure_limit,
+                keep=self.keep,
             )
             if results.interrupted:
                 return None

@@ -135,7 +135,7 @@ def _source(files: tuple[str, ...], text: str | None, label: str | None) -> Any:
 
 def run_comparison(asked: Comparison, out: Path, where: Where, quiet: bool, json: bool, *, short: bool = False) -> None:
     """Compare, write the page and print; ``short`` prints the advice alone."""
-    from attnlab.cli._show import print_json
+    from attnlab.cli._show import print_json, print_stale
     from attnlab.report import write_compare
     from attnlab.studies import explore_compare
 
@@ -146,7 +146,10 @@ def run_comparison(asked: Comparison, out: Path, where: Where, quiet: bool, json
     command = shlex.join(["attnlab", *sys.argv[1:]])
     with where.executor(quiet=quiet or json) as executor:
         progress = False if quiet or json else None
-        done = explore_compare(asked, out, executor=executor, progress=progress, on_stage=told, command=command)
+        done = explore_compare(
+            asked, out, executor=executor, progress=progress, on_stage=told, command=command, keep=where.keep
+        )
+    print_stale(done.about, quiet=quiet)
     if done.interrupted:
         typer.echo("interrupted; what is finished is stored, the same command goes on from there", err=True)
         raise typer.Exit(130)

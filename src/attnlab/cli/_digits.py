@@ -132,14 +132,17 @@ def _sized(source: str, shrink: int, given: dict[str, int | None]) -> dict[str, 
 
 
 def _run(settings: DigitsSettings, out: Path, asked: dict[str, Any], quiet: bool, json: bool) -> None:
-    from attnlab.cli._show import print_json
+    from attnlab.cli._show import print_json, print_stale
     from attnlab.report import write_digits
     from attnlab.studies import explore_digits
 
     if not 0 < asked["level"] < 1:
         raise AttnlabError(f"--accuracy {asked['level']:g}: expected a share between 0 and 1, such as 0.3")
-    with asked.pop("where").executor(quiet=quiet or json) as executor:
-        done = explore_digits(settings, out, progress=False if quiet else None, executor=executor, **asked)
+    where = asked.pop("where")
+    with where.executor(quiet=quiet or json) as executor:
+        progress = False if quiet else None
+        done = explore_digits(settings, out, progress=progress, executor=executor, keep=where.keep, **asked)
+    print_stale(done.about, quiet=quiet)
     if done.interrupted:
         typer.echo("interrupted; what is finished is stored, the same command goes on from there", err=True)
         raise typer.Exit(130)

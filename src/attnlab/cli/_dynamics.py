@@ -116,7 +116,7 @@ def _run(
     settings: TopicSettings, seeds: int, until: float, out: Path, where: Where, quiet: bool, json: bool,
     predict_only: bool, command: str,
 ) -> None:  # fmt: skip
-    from attnlab.cli._show import print_json
+    from attnlab.cli._show import print_json, print_stale
     from attnlab.report import write_dynamics
     from attnlab.studies import explore, foretell
 
@@ -126,8 +126,16 @@ def _run(
         with where.executor(quiet=quiet or json) as executor:
             progress = False if quiet else None
             done = explore(
-                settings, out, seeds=seeds, until=until, executor=executor, progress=progress, command=command
+                settings,
+                out,
+                seeds=seeds,
+                until=until,
+                executor=executor,
+                progress=progress,
+                command=command,
+                keep=where.keep,
             )
+    print_stale(done.about, quiet=quiet)
     if done.interrupted:
         typer.echo("interrupted; what is finished is stored, the same command goes on from there", err=True)
         raise typer.Exit(130)

@@ -84,12 +84,15 @@ def landscape(
 
 
 def _run(settings: PointSettings, out: Path, asked: dict[str, Any], quiet: bool, json: bool) -> None:
-    from attnlab.cli._show import print_json
+    from attnlab.cli._show import print_json, print_stale
     from attnlab.report import write_landscape
     from attnlab.studies import explore_landscape
 
-    with asked.pop("where").executor(quiet=quiet or json) as executor:
-        done = explore_landscape(settings, out, progress=False if quiet else None, executor=executor, **asked)
+    where = asked.pop("where")
+    with where.executor(quiet=quiet or json) as executor:
+        progress = False if quiet else None
+        done = explore_landscape(settings, out, progress=progress, executor=executor, keep=where.keep, **asked)
+    print_stale(done.about, quiet=quiet)
     if done.interrupted:
         typer.echo("interrupted; what is finished is stored, the same command goes on from there", err=True)
         raise typer.Exit(130)

@@ -114,7 +114,7 @@ def run_claims(
 ) -> None:
     """Run, judge, write and print; exits with the documented code."""
     from attnlab.claims import SCHEMA, reproduce
-    from attnlab.cli._show import print_ending, print_json, print_verdicts
+    from attnlab.cli._show import print_ending, print_json, print_stale, print_verdicts
     from attnlab.report import write_report
 
     def told(study: str, number: int, count: int) -> None:
@@ -132,7 +132,9 @@ def run_claims(
             on_study=told,
             progress=False if quiet else None,
             command=command,
+            keep=where.keep,
         )
+    print_stale(done.about, quiet=quiet)
     if done.interrupted:
         typer.echo("interrupted; what is finished is stored, the same command goes on from there", err=True)
         raise typer.Exit(130)

@@ -18,7 +18,9 @@ def runs(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the sweeps in a folder: runs asked, finished, failed (grouped by cause).
+    """List the sweeps in a folder: runs asked, finished, failed (grouped by cause), missing and stale.
+
+    Stale runs were made by other code than the present; they are stored and not used, unless --keep was given.
 
     Examples:
 
@@ -40,7 +42,7 @@ def runs(
         rows.append(
             {
                 "sweep": path.name, "asked": found.asked, "finished": found.finished, "failed": found.failed,
-                "missing": found.missing, "failures": causes,
+                "missing": found.missing, "stale": found.stale, "reused": found.reused, "failures": causes,
             }
         )  # fmt: skip
     print_json(rows) if json else _print(rows)
@@ -75,10 +77,13 @@ def _print(rows: list[dict[str, Any]]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table("sweep", "asked", "finished", "failed", "missing")
+    columns = ("asked", "finished", "failed", "missing", "stale")
+    table = Table("sweep", *columns)
     for row in rows:
-        table.add_row(escape(row["sweep"]), *(str(row[key]) for key in ("asked", "finished", "failed", "missing")))
+        table.add_row(escape(row["sweep"]), *(str(row[key]) for key in columns))
+        if row["reused"]:
+            table.add_row(f"  {row['reused']} of the finished were made by other code (--keep)")
         for group in row["failures"]:
             shown = ", ".join(map(str, group["runs"][:5])) + ("…" if len(group["runs"]) > 5 else "")
-            table.add_row(f"  [red]{group['count']} × {escape(group['cause'])}[/] (runs {shown})", "", "", "", "")
+            table.add_row(f"  [red]{group['count']} × {escape(group['cause'])}[/] (runs {shown})")
     Console().print(table)

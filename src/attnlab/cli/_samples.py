@@ -170,14 +170,17 @@ def _students(teacher: str, given: list[str] | None) -> tuple[str, ...]:
 
 
 def _run(settings: SampleSettings, out: Path, asked: dict[str, Any], quiet: bool, json: bool) -> None:
-    from attnlab.cli._show import print_json
+    from attnlab.cli._show import print_json, print_stale
     from attnlab.report import write_samples
     from attnlab.studies import explore_samples
 
     if not 0 < asked["level"] < 1:
         raise AttnlabError(f"--error {asked['level']:g}: expected a share between 0 and 1, such as 0.1")
-    with asked.pop("where").executor(quiet=quiet or json) as executor:
-        done = explore_samples(settings, out, progress=False if quiet else None, executor=executor, **asked)
+    where = asked.pop("where")
+    with where.executor(quiet=quiet or json) as executor:
+        progress = False if quiet else None
+        done = explore_samples(settings, out, progress=progress, executor=executor, keep=where.keep, **asked)
+    print_stale(done.about, quiet=quiet)
     if done.interrupted:
         typer.echo("interrupted; what is finished is stored, the same command goes on from there", err=True)
         raise typer.Exit(130)

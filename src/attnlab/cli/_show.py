@@ -21,6 +21,14 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, ensure_ascii=False, indent=1))
 
 
+def print_stale(about: Mapping[str, Any], *, quiet: bool) -> None:
+    """How many stored runs other code made, if any; beside what a command prints."""
+    import typer
+
+    if "stale" in about and not quiet:
+        typer.echo(about["stale"], err=True)
+
+
 def print_verdicts(entries: Sequence[Mapping[str, Any]]) -> None:
     """The table of claims: verdict, and every criterion with its number and threshold."""
     from rich.console import Console

@@ -92,7 +92,7 @@ def study(
 
 
 def _run(asked: TextStudy, out: Path, where: Where, quiet: bool, json: bool) -> None:
-    from attnlab.cli._show import print_json
+    from attnlab.cli._show import print_json, print_stale
     from attnlab.report import write_study
     from attnlab.studies import study_texts
 
@@ -103,7 +103,10 @@ def _run(asked: TextStudy, out: Path, where: Where, quiet: bool, json: bool) -> 
     command = shlex.join(["attnlab", *sys.argv[1:]])
     progress = False if quiet or json else None
     with where.executor(quiet=quiet or json) as executor:
-        done = study_texts(asked, out, executor=executor, progress=progress, on_stage=told, command=command)
+        done = study_texts(
+            asked, out, executor=executor, progress=progress, on_stage=told, command=command, keep=where.keep
+        )
+    print_stale(done.about, quiet=quiet)
     if done.interrupted:
         typer.echo("interrupted; what is finished is stored, the same command goes on from there", err=True)
         raise typer.Exit(130)

@@ -26,7 +26,7 @@ def _option(help: str, name: str, **more: Any) -> Any:
 
 @dataclass(frozen=True)
 class Where:
-    """Processes of this machine, or a Dask cluster; each field is an option."""
+    """Processes of this machine, or a Dask cluster, and which stored runs are used; each field is an option."""
 
     processes: Annotated[
         int | None, _option("Worker processes; one per core by default, 0 for none.", "--processes", min=0)
@@ -40,6 +40,10 @@ class Where:
     tls_ca: Annotated[Path | None, _option("Who vouches for the cluster (a .pem file).", "--cluster-tls-ca")] = None
     tls_cert: Annotated[Path | None, _option("Your certificate there (.pem).", "--cluster-tls-cert")] = None
     tls_key: Annotated[Path | None, _option("Your key there (.pem).", "--cluster-tls-key")] = None
+
+    keep: Annotated[
+        bool, _option("Use stored runs that other code made too: work functions that were edited since.", "--keep")
+    ] = False
 
     @contextmanager
     def executor(self, *, quiet: bool = False) -> Iterator[AbstractExecutor]:

@@ -1,18 +1,19 @@
 """Sweeps: a plan is a grid of settings for a work function; where its results lie; where it is computed."""
 
 from attnlab.runs._chunks import Chunks
+from attnlab.runs._context import RunContext
 from attnlab.runs._dask import Cluster
 from attnlab.runs._datasets import load_record, provenance, read_record, save_record, slug
 from attnlab.runs._execute import AbstractExecutor, InProcess, Interrupt, Job, Outcome, Worker
+from attnlab.runs._load import load_function
 from attnlab.runs._lock import unlock
 from attnlab.runs._plan import Plan, Run
 from attnlab.runs._processes import Processes, executor_for
 from attnlab.runs._progress import Event
 from attnlab.runs._record import Failure
-from attnlab.runs._results import FailureGroup, Results
+from attnlab.runs._results import FailureGroup, Results, told_stale
 from attnlab.runs._run import run_plan
 from attnlab.runs._store import Store, StoreWarning
-from attnlab.runs._work import RunContext, load_function
 
 __all__ = [
     "AbstractExecutor",
@@ -41,5 +42,6 @@ __all__ = [
     "run_plan",
     "save_record",
     "slug",
+    "told_stale",
     "unlock",
 ]

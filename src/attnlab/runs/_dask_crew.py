@@ -26,6 +26,7 @@ from attnlab.runs._dask_link import Link, tell
 from attnlab.runs._execute import Job, Outcome
 from attnlab.runs._files import write_atomic
 from attnlab.runs._retries import MOST_DEATHS, MOST_WORKER_DEATHS, Retries, undone
+from attnlab.runs._source import CodeChanged
 from attnlab.runs._store import disk_error, save_block, save_failures
 from attnlab.runs._versions import differences, versions
 
@@ -244,6 +245,11 @@ class Crew:
             member.early_deaths = 0
         elif answer["ended"] == "broken":
             raise AttnlabError(f"worker {lease.address} cannot load the work function: {answer['cause']}")
+        elif answer["ended"] == "changed":
+            raise CodeChanged(
+                f"worker {lease.address} has other code than this command ({answer['cause']}); if nothing was edited, "
+                "install the same attnlab there, and give it the same files"
+            )
         elif answer["ended"] == "stopped":
             self._retries.back(left)
         elif answer["ended"] == "late" and self._limit is not None:

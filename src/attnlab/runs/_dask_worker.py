@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from attnlab._places import place, read_bytes
 from attnlab.runs import _wire
 from attnlab.runs._child import TICK_SECONDS, Child
 from attnlab.runs._environment import worker_environment
-from attnlab.runs._execute import Job, Outcome
+from attnlab.runs._execute import Outcome
 from attnlab.runs._versions import versions
 
 _IDLE_SECONDS = 120.0
@@ -82,7 +82,7 @@ class _Desk:
             self.spool = tempfile.TemporaryDirectory(prefix="attnlab-", dir=_scratch(), ignore_cleanup_errors=True)
             for part in ("blocks", "failures"):
                 (Path(self.spool.name) / part).mkdir()
-            job = Job(job.work, Path(self.spool.name), job.root_seed)
+            job = replace(job, folder=Path(self.spool.name))
         # What the client imports from comes last: this machine's own installation is the one that was compared.
         own = [*sys.path, *(entry for entry in asked["path"] if entry not in sys.path)]
         self.child.begin(job, path=own, limit=asked["limit"])
@@ -163,8 +163,8 @@ def _attend(desk: _Desk, asked: dict[str, Any], wanted: Callable[[], bool]) -> d
     while True:
         messages, ended = child.listen(TICK_SECONDS)
         for message in messages:
-            if message["say"] == "broken":
-                return _answer(desk, [], "broken", message["cause"])
+            if message["say"] in ("broken", "changed"):
+                return _answer(desk, [], message["say"], message["cause"])
             child.ready = True
             if message["say"] == "outcome":
                 child.chunk = None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import xarray as xr
 
-from attnlab.runs._work import RunContext
+from attnlab.runs._context import RunContext
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from attnlab._errors import AttnlabError
 from attnlab.runs._chunks import Chunks
 from attnlab.runs._plan import Run
 from attnlab.runs._record import Block, Failure
+from attnlab.runs._source import CodeChanged, Watch
 from attnlab.runs._stack import Stack
 from attnlab.runs._store import save_failures, save_runs
 from attnlab.runs._work import LoadedWork, load_work
@@ -26,11 +27,12 @@ _TRACEBACK_CHARACTERS = 20_000
 
 @dataclass(frozen=True)
 class Job:
-    """What every worker of a sweep must know."""
+    """What every worker of a sweep must know; ``source`` is the hash of the code that the sweep began with."""
 
     work: str
     folder: Path
     root_seed: int
+    source: str
 
 
 @dataclass(frozen=True)
@@ -112,11 +114,18 @@ class _Breaking(AbstractContextManager[None]):
 class Worker:
     """Computes chunks and stores them. What is finished waits in memory until the chunk is done or ``flush`` is called.
 
-    ``flush`` may be called from another thread; ``lock`` is held whenever finished runs are moved.
+    ``flush`` may be called from another thread; ``lock`` is held whenever finished runs are moved. ``CodeChanged`` is
+    raised where the work function is not the one that the job means, or loads a module that was edited meanwhile.
     """
 
     def __init__(self, job: Job, work: LoadedWork, guard: Callable[[], AbstractContextManager[Any]] = nullcontext):
+        if work.source.hash != job.source:
+            raise CodeChanged(
+                f"the code of {job.work} changed while the sweep was under way; all runs that finished before are "
+                "kept, start the same command again"
+            )
         self._job, self._work, self._guard = job, work, guard
+        self._watch = Watch(work.source)
         self.lock = threading.RLock()
         self._reset()
 
@@ -146,6 +155,7 @@ class Worker:
     def flush(self) -> Outcome:
         """Store what is finished, and say what was done since the last time."""
         with self.lock:
+            self._watch.check()
             try:
                 self._write()
                 save_failures(self._job.folder, self._failures)
@@ -169,7 +179,7 @@ class Worker:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # also SystemExit: a work function must not end the sweep
-            return _failure(run, error)
+            return _failure(run, error, self._job.source)
 
     def _collect(self, result: Stack | Failure, seconds: float) -> None:
         self._seconds.append(seconds)
@@ -178,16 +188,17 @@ class Worker:
             return
         self._stacks.append(result)
         if sum(stack.nbytes for stack in self._stacks) > _PENDING_BYTES:
+            self._watch.check()
             self._write()
 
     def _write(self) -> None:
         if self._stacks:
-            self._blocks.append(save_runs(self._job.folder, self._stacks))
+            self._blocks.append(save_runs(self._job.folder, self._stacks, self._job.source))
             self._stacks = []
 
 
-def _failure(run: Run, error: BaseException) -> Failure:
+def _failure(run: Run, error: BaseException, source: str) -> Failure:
     text = "".join(traceback.format_exception(error))
     message = str(error).strip() or "(no message)"
     cause = message if isinstance(error, AttnlabError) else f"{type(error).__name__}: {message}"
-    return Failure(run.hash, dict(run.settings), cause[:500], text[-_TRACEBACK_CHARACTERS:])
+    return Failure(run.hash, dict(run.settings), cause[:500], text[-_TRACEBACK_CHARACTERS:], source)

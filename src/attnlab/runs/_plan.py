@@ -16,8 +16,9 @@ import numpy as np
 
 from attnlab._errors import AttnlabError
 from attnlab._json import mismatch
+from attnlab.runs._context import RunContext
 from attnlab.runs._settings import SettingsType, freeze
-from attnlab.runs._work import RunContext, load_work, work_identity
+from attnlab.runs._work import load_work, work_identity
 
 _MOST_RUNS = 1_000_000
 _LIST: list[Any] = []
@@ -62,9 +63,10 @@ class Plan:
     ``"path/to/file.py:function"``; the annotation of its first parameter is a frozen dataclass, whose fields ``base``
     and ``grid`` give. Fields in neither take their defaults. After construction ``base`` holds them all.
 
-    Each run has a hash of its content (work, its ``version`` attribute, all settings, root seed). It does not depend
-    on the rest of the plan: a grid that grows keeps the runs that are finished. Raise ``work.version`` when the
-    function changes its meaning.
+    Each run has a hash of its settings (the work function's name, all settings, root seed), of which its random key is
+    made. It does not depend on the rest of the plan, nor on the work function's code: a grid that grows keeps the runs
+    that are finished, and an edit changes no random numbers. By which code a run was made is stored beside it, and
+    ``run_plan`` computes runs anew whose code was edited since.
 
     >>> plan = Plan("attnlab.runs._example:work", name="powers", base={"exponent": 2}, grid={"number": [1, 2, 3]})
     >>> [dict(run.settings) for run in plan.runs][-1]

@@ -14,6 +14,7 @@ from attnlab.runs._chunks import Chunks
 from attnlab.runs._environment import usable_cores, worker_environment
 from attnlab.runs._execute import AbstractExecutor, InProcess, Interrupt, Job, Outcome
 from attnlab.runs._retries import MOST_DEATHS, Retries, undone
+from attnlab.runs._source import CodeChanged
 
 
 class Processes(AbstractExecutor):
@@ -131,6 +132,8 @@ class _Pool:
             for message in messages:
                 if message["say"] == "broken":
                     raise AttnlabError(f"a worker process cannot load the work function: {message['cause']}")
+                if message["say"] == "changed":
+                    raise CodeChanged(message["cause"])
                 child.ready, self._early_deaths = True, 0
                 if message["say"] == "outcome":
                     child.chunk = None

@@ -28,18 +28,46 @@ _AGAIN = (
     "use another folder; where a sweep lies in this one, remove the file and run the same plan again: finished runs "
     "are kept"
 )
-_BLOCK_SHAPE = {"stem": str, "sha256_of_block": str, "size": range(2**53), "runs": [str]}
-_FAILURE_SHAPE = {"hash": str, "settings": {str: object}, "cause": str, "traceback": str}
+_SOURCES_SHAPE = {"current": str, "earlier": [str], "keep": bool}
+_BLOCK_SHAPE = {"stem": str, "sha256_of_block": str, "size": range(2**53), "runs": [str], "source": str}
+_FAILURE_SHAPE = {"hash": str, "settings": {str: object}, "cause": str, "traceback": str, "source": str}
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Whose runs count: those of the code with the hash ``current``; with ``keep`` also those of all other code.
+
+    ``earlier`` are the hashes that were current before, the oldest first. Before hashes were stored, they were empty.
+    """
+
+    current: str = ""
+    earlier: tuple[str, ...] = ()
+    keep: bool = False
+
+    def after(self, current: str, *, keep: bool) -> Sources:
+        """What counts when a sweep goes on with code that has the hash ``current``."""
+        earlier = dict.fromkeys([*self.earlier, self.current])
+        return Sources(current, tuple(name for name in earlier if name != current), keep)
+
+    def rank(self, source: str) -> int | None:
+        """Of two versions of a run the one with the lower rank counts, one with ``None`` never."""
+        if source == self.current:
+            return 0
+        if not self.keep:
+            return None
+        known = self.earlier[::-1]
+        return 1 + (known.index(source) if source in known else len(known))
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A run that did not end: why, and the traceback."""
+    """A run that did not end: why, the traceback, and the hash of the code that made it."""
 
     hash: str
     settings: Mapping[str, Any]
     cause: str
     traceback: str
+    source: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The record as stored."""
@@ -48,12 +76,13 @@ class Failure:
 
 @dataclass(frozen=True)
 class Block:
-    """The label of a block: which runs are in the file of this name, and what the file must be."""
+    """The label of a block: which runs are in the file of this name, by which code, and what the file must be."""
 
     stem: str
     sha256: str
     size: int
     runs: tuple[str, ...]
+    source: str = ""
 
 
 def origin() -> dict[str, Any]:
@@ -61,23 +90,25 @@ def origin() -> dict[str, Any]:
     return {"package": __version__, "commit": _commit()}
 
 
-def write_plan(path: Path, plan: Plan) -> None:
-    """Store the plan with its origin; a plan that changed keeps the date of the first."""
+def write_plan(path: Path, plan: Plan, sources: Sources) -> None:
+    """Store the plan with its origin and whose runs count; a plan that changed keeps the date of the first."""
     before = _read_record(path, KIND, {"created": str})
     created = before["created"] if before else _now()
     head = {**origin(), "machine": _machine(), "created": created, "changed": _now()}
-    write_atomic(path, seal(KIND, SCHEMA, {**head, "plan": plan.to_json()}))
+    write_atomic(path, seal(KIND, SCHEMA, {**head, "sources": asdict(sources), "plan": plan.to_json()}))
 
 
-def read_plan(path: Path) -> Plan:
-    """The stored plan, or in words why the file is none."""
-    shape = {"created": str, "plan": {str: object}}
+def read_plan(path: Path) -> tuple[Plan, Sources]:
+    """The stored plan and whose runs count, or in words why the file is none."""
+    shape = {"created": str, "plan": {str: object}, "sources": _SOURCES_SHAPE}
     what = "the plan of a sweep"
     record = unseal(read_bytes(path), path, kind=KIND, schema=SCHEMA, what=what, again=_AGAIN, shape=shape)
+    sources = record["sources"]
     try:
-        return Plan.from_json(record["plan"])
+        plan = Plan.from_json(record["plan"])
     except AttnlabError as error:
         raise AttnlabError(f"{path}: {error}; {_AGAIN}") from None
+    return plan, Sources(sources["current"], tuple(sources["earlier"]), sources["keep"])
 
 
 def write_block_label(folder: Path, block: Block) -> None:
@@ -92,7 +123,8 @@ def read_block_label(path: Path) -> Block | None:
     record = _read_record(path, _BLOCK, _BLOCK_SHAPE)
     if record is None or record["stem"] != path.stem:
         return None
-    return Block(record["stem"], record["sha256_of_block"], record["size"], tuple(record["runs"]))
+    runs = tuple(record["runs"])
+    return Block(record["stem"], record["sha256_of_block"], record["size"], runs, record["source"])
 
 
 def write_failures(folder: Path, failures: Iterable[Failure], *, stamp: str | None = None) -> str | None:
@@ -110,7 +142,8 @@ def read_failures(path: Path) -> list[Failure] | None:
     record = _read_record(path, _FAILURES, {"name": str, "failures": [_FAILURE_SHAPE]})
     if record is None or record["name"] != path.name:
         return None
-    return [Failure(r["hash"], r["settings"], r["cause"], r["traceback"]) for r in record["failures"]]
+    names = ("hash", "settings", "cause", "traceback", "source")
+    return [Failure(*(failure[name] for name in names)) for failure in record["failures"]]
 
 
 def _read_record(path: Path, kind: str, shape: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -29,11 +29,33 @@ class FailureGroup:
     traceback: str
 
 
+def told_stale(results: Iterable[Results]) -> str:
+    """In words, how many runs of some sweeps other code made; empty if none."""
+    results = list(results)
+    stale, reused = sum(each.stale for each in results), sum(each.reused for each in results)
+    told = []
+    if stale:
+        told.append(stale_words(stale))
+    if reused:
+        told.append(f"{reused} of the runs used {'was' if reused == 1 else 'were'} made by other code (`--keep`)")
+    return "; ".join(told)
+
+
+def stale_words(count: int) -> str:
+    """What is said of runs that were made by other code.
+
+    >>> stale_words(48)
+    '48 runs were made by other code; kept, not used (`--keep` uses them)'
+    """
+    return f"{count} {'run was' if count == 1 else 'runs were'} made by other code; kept, not used (`--keep` uses them)"
+
+
 class Results:
     """The stored runs of a plan: counts at once, data when asked for.
 
     ``asked = finished + failed + missing``; runs are missing only where a sweep was interrupted. ``ok`` says whether
-    at most the share ``failure_limit`` of all runs failed.
+    at most the share ``failure_limit`` of all runs failed. Runs of a work function that was edited since are ``stale``:
+    they are stored and not used; or ``reused``, if the sweep was run with ``keep``.
     """
 
     def __init__(self, store: Store, *, failure_limit: float = 0.1, interrupted: bool = False):
@@ -43,6 +65,9 @@ class Results:
         self._store = store
         stored, failed = store.finished, store.failures
         self._finished = [run for run in self.plan.runs if run.hash in stored]
+        asked, fresh, foreign = {run.hash for run in self.plan.runs}, store.fresh, store.foreign
+        reused = (asked & stored) - fresh
+        self.reused, self.stale = len(reused), len((asked & foreign) - reused)
         self._failed = [(run, failed[run.hash]) for run in self.plan.runs if run.hash in failed]
 
     @classmethod

@@ -49,7 +49,7 @@ class Retries:
         for run in runs:
             deaths = self._deaths[run.hash, most] = self._deaths.get((run.hash, most), 0) + counts
             if deaths >= most:
-                lost.append(Failure(run.hash, dict(run.settings), cause, last_words))
+                lost.append(Failure(run.hash, dict(run.settings), cause, last_words, self._job.source))
             else:
                 self.waiting.append((run,))
         return self._record(lost)
@@ -58,7 +58,9 @@ class Retries:
         """Of these runs, the one with the hash ``at`` took longer than ``limit`` seconds; nothing ails the others."""
         self.back(tuple(run for run in runs if run.hash != at))
         cause, no_traceback = f"took longer than the time limit of {limit:g} s", "(none: its process was ended)"
-        return self._record([Failure(r.hash, dict(r.settings), cause, no_traceback) for r in runs if r.hash == at])
+        source = self._job.source
+        slow = [Failure(r.hash, dict(r.settings), cause, no_traceback, source) for r in runs if r.hash == at]
+        return self._record(slow)
 
     def _record(self, lost: list[Failure]) -> list[Outcome]:
         if not lost:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from attnlab._errors import AttnlabError
@@ -15,14 +15,15 @@ from attnlab.runs._execute import AbstractExecutor, InProcess, Interrupt, Job, O
 from attnlab.runs._plan import Plan, Run
 from attnlab.runs._processes import Processes
 from attnlab.runs._progress import Event, Reporter, interruptible, progress_bar
-from attnlab.runs._results import Results
+from attnlab.runs._results import Results, stale_words
 from attnlab.runs._store import Store, StoreWarning, disk_error
+from attnlab.runs._work import load_work
 
 
 def run_plan(
     plan: Plan, folder: str | Path, *, processes: int | None = None, executor: AbstractExecutor | None = None,
     progress: bool | None = None, on_event: Callable[[Event], None] | None = None, failure_limit: float = 0.1,
-    retry_failed: bool = True,
+    retry_failed: bool = True, keep: bool = False,
 ) -> Results:  # fmt: skip
     """Compute what a plan asks for and the folder does not hold yet.
 
@@ -34,6 +35,10 @@ def run_plan(
       called with an ``Event`` at the beginning and after every chunk.
     - ``failure_limit``: the share of runs that may fail before ``Results.ok`` is false. A run that raises never
       stops the sweep. Failed runs are tried again in the next call unless ``retry_failed`` is false.
+
+    - ``keep``: use stored runs that other code made, too. By default runs of a work function that was edited since, or
+      of which anything that it reaches was, stay in the folder, are not used (``Results.stale`` counts them) and are
+      computed anew, with the same random numbers as before.
 
     Interrupted at any moment, by Ctrl-C or ``kill -9``, the same call goes on where it was. Ctrl-C does not raise:
     what is finished is stored and ``Results.interrupted`` is true. A second Ctrl-C raises ``KeyboardInterrupt``.
@@ -52,7 +57,8 @@ def run_plan(
         executor = InProcess() if processes == 0 else Processes(processes)
     elif processes is not None:
         raise AttnlabError("both processes and executor given: give one of them")
-    with Store.open(folder, plan) as store:
+    _refuse_edited(plan.work)
+    with Store.open(folder, plan, keep=keep) as store:
         failed = {} if retry_failed else store.failures
         stored = store.finished
         missing = [run for run in plan.runs if run.hash not in stored and run.hash not in failed]
@@ -65,19 +71,30 @@ def run_plan(
     return Results(Store.read(folder), failure_limit=failure_limit, interrupted=interrupt.pressed)
 
 
+def _refuse_edited(work: str) -> None:
+    """Refuse to run what this process has loaded if the files say something else by now: workers would load that."""
+    if load_work(work).source.is_edited:
+        raise AttnlabError(
+            f"the code of {work} was edited after this process had loaded it; start Python anew (in a notebook: "
+            "restart the kernel), so that runs are made by the new code"
+        )
+
+
 def _compute(
     store: Store, missing: list[Run], executor: AbstractExecutor, interrupt: Interrupt, progress: bool | None,
     on_event: Callable[[Event], None] | None,
 ) -> None:  # fmt: skip
     """Have the missing runs computed, and take notice of every outcome."""
-    plan = store.plan
+    plan, foreign = store.plan, store.foreign
     chunks = Chunks(missing, executor.width)
     done = 0
-    with (
-        progress_bar(progress) as bar,
-        _reached(store.folder, executor) as reached,
-        closing(executor.outcomes(Job(plan.work, reached, plan.root_seed), chunks, interrupt)) as outcomes,
-    ):
+    with progress_bar(progress) as bar, ExitStack() as stack:
+        reached = stack.enter_context(_reached(store.folder, executor))
+        job = Job(plan.work, reached, plan.root_seed, store.sources.current)
+        outcomes = stack.enter_context(closing(executor.outcomes(job, chunks, interrupt)))
+        anew = sum(run.hash in foreign for run in missing)
+        if anew and not bar.disable:
+            bar.console.print(stale_words(anew), markup=False, highlight=False)
         reporter = Reporter(plan.name, len(plan.runs), len(plan.runs) - len(missing), bar, on_event)
         reporter.tell(0, 0, 0)
         for outcome in outcomes:

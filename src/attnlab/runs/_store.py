@@ -18,6 +18,7 @@ from attnlab.runs._plan import Plan
 from attnlab.runs._record import (
     Block,
     Failure,
+    Sources,
     read_block_label,
     read_failures,
     read_plan,
@@ -26,7 +27,7 @@ from attnlab.runs._record import (
     write_plan,
 )
 from attnlab.runs._stack import Stack, merge
-from attnlab.runs._work import work_identity
+from attnlab.runs._work import load_work, work_identity
 from attnlab.runs._zarr import Damaged
 
 if TYPE_CHECKING:
@@ -53,13 +54,14 @@ def disk_error(folder: Path, error: OSError | str) -> AttnlabError:
     )
 
 
-def save_runs(folder: Path, stacks: Iterable[Stack]) -> Block:
-    """Write runs as one new block. Any process may; the block counts from the moment its last rename is done."""
+def save_runs(folder: Path, stacks: Iterable[Stack], source: str) -> Block:
+    """Write runs of one source as one new block. Any process may; it counts from the moment its last rename is done."""
     merged = merge(stacks)
     data = _block.pack(merged)
     digest = hashlib.sha256(data).hexdigest()
     hashes = tuple(run_hash for stack in merged for run_hash in stack.hashes)
-    block = Block(digest[:24], digest, len(data), hashes)
+    # By other code the same runs may have the same bits, and are another block all the same.
+    block = Block(f"{digest[:16]}{source[:8]}", digest, len(data), hashes, source)
     save_block(folder, block, data)
     return block
 
@@ -82,13 +84,14 @@ class Store:
 
     ``Store.read`` looks only and never changes anything; ``Store.open`` owns the folder until ``close`` (use it in a
     ``with`` statement). A block whose bits are not those that were written is never read: its runs count as not done.
+    Runs that other code made than ``sources`` accept are kept, and count as not done.
     """
 
-    def __init__(self, folder: Path, plan: Plan, lock: FolderLock | UrlLock | None):
-        self.folder, self.plan, self._lock = folder, plan, lock
+    def __init__(self, folder: Path, plan: Plan, lock: FolderLock | UrlLock | None, sources: Sources):
+        self.folder, self.plan, self._lock, self.sources = folder, plan, lock, sources
         self._verified: set[str] = set()
         self._blocks: dict[str, Block] = {}
-        self._failures: dict[str, Failure] = {}
+        self._failures: dict[tuple[str, str], Failure] = {}
         self._failed_in: dict[str, int] = {}  # the files of failures that are large enough to be left alone
         self._new_blocks = self._new_failures = 0
 
@@ -101,24 +104,27 @@ class Store:
                 raise AttnlabError(
                     f"{folder} holds no sweep: expected a folder with a plan.json; run a plan into it first"
                 )
-            store = cls(folder, read_plan(folder / "plan.json"), None)
+            plan, sources = read_plan(folder / "plan.json")
+            store = cls(folder, plan, None, sources)
             store._scan()
         return store
 
     @classmethod
-    def open(cls, folder: str | Path, plan: Plan) -> Store:
+    def open(cls, folder: str | Path, plan: Plan, *, keep: bool = False) -> Store:
         """Own the folder for this plan; create it, or go on in it if it holds the same sweep, perhaps with fewer runs.
 
-        The same sweep: the same work function, name and root seed. Every block's checksum is verified; bad files are
-        renamed to ``*.bad`` and named in a warning.
+        The same sweep: the same work function, name and root seed. Runs count that the work function made as this
+        process has loaded it; with ``keep`` also those of other code. Every block's checksum is verified; bad files
+        are renamed to ``*.bad`` and named in a warning.
         """
+        sources = Sources(load_work(plan.work).source.hash, keep=keep)
         folder = place(folder)
         lock = lock_of(folder)
         try:
             for part in (folder, folder / "blocks", folder / "failures"):
                 make_folder(part)
             lock.acquire()
-            store = cls(folder, plan, lock)
+            store = cls(folder, plan, lock, sources)
             store._claim()
             store._scan()
         except OSError as error:
@@ -143,20 +149,42 @@ class Store:
 
     @property
     def finished(self) -> frozenset[str]:
-        """Hashes of all stored runs, also of those that the plan no longer asks for."""
-        return frozenset(run_hash for block in self._blocks.values() for run_hash in block.runs)
+        """Hashes of all stored runs that count, also of those that the plan no longer asks for."""
+        return frozenset(run_hash for block in self._counting() for run_hash in block.runs)
+
+    @property
+    def fresh(self) -> frozenset[str]:
+        """Those that the present code made."""
+        blocks = [block for block in self._blocks.values() if block.source == self.sources.current]
+        return frozenset(run_hash for block in blocks for run_hash in block.runs)
+
+    @property
+    def foreign(self) -> frozenset[str]:
+        """Hashes of all runs that other code made, whether they count or not."""
+        blocks = [block for block in self._blocks.values() if block.source != self.sources.current]
+        return frozenset(run_hash for block in blocks for run_hash in block.runs)
 
     @property
     def failures(self) -> dict[str, Failure]:
-        """The last failure of each run that failed and is not stored."""
+        """The last failure, of the present code, of each run that failed and is not stored."""
         finished = self.finished
-        return {run_hash: failure for run_hash, failure in self._failures.items() if run_hash not in finished}
+        return {
+            failure.hash: failure
+            for failure in self._failures.values()
+            if failure.source == self.sources.current and failure.hash not in finished
+        }
+
+    def _counting(self) -> list[Block]:
+        """The blocks whose runs count; where a run is in several, the first is the one to take it from."""
+        ranks = {block.stem: self.sources.rank(block.source) for block in self._blocks.values()}
+        counting = [block for block in self._blocks.values() if ranks[block.stem] is not None]
+        return sorted(counting, key=lambda block: ranks[block.stem] or 0)
 
     def note(self, blocks: Iterable[Block], failures: Iterable[Failure]) -> None:
         """Take notice of what a worker has just written."""
         blocks, failures = list(blocks), list(failures)
         self._blocks.update((block.stem, block) for block in blocks)
-        self._failures.update((failure.hash, failure) for failure in failures)
+        self._failures.update(((failure.hash, failure.source), failure) for failure in failures)
         self._new_blocks += len(blocks)
         self._new_failures += bool(failures)
         if self._lock is not None and self._lock.lost is not None:
@@ -177,11 +205,14 @@ class Store:
             path.unlink()
 
     def stacks(self, wanted: Iterable[str], chosen: _block.Chosen | None = None) -> Iterator[Stack]:
-        """The stored stacks that hold any of the wanted runs; of each only the ``chosen`` variables."""
+        """The stored stacks that hold any of the wanted runs; of each only the ``chosen`` variables.
+
+        A stack may hold a run again that an earlier one held: the first counts.
+        """
         left = set(wanted)
         for _ in range(_LOOKS):
             vanished = False
-            for block in list(self._blocks.values()):
+            for block in self._counting():
                 if left.isdisjoint(block.runs):
                     continue
                 found = self._unpacked(block, chosen)
@@ -192,6 +223,7 @@ class Store:
                     self._report([self._path(block)], "run the plan again to compute its runs anew")
                 else:
                     vanished = True
+                    break
             if not vanished:
                 return
             self._scan()  # another command has merged it into a larger one since we looked
@@ -226,7 +258,8 @@ class Store:
             sound = [block for block in batch if found[block.stem] is not None]
             if len(sound) < 2:
                 continue
-            merged = save_runs(self.folder, (stack for block in sound for stack in found[block.stem] or ()))
+            stacks = (stack for block in sound for stack in found[block.stem] or ())
+            merged = save_runs(self.folder, stacks, batch[0].source)
             for block in sound:
                 if block.stem != merged.stem:
                     # The block before its label, as whoever looks on takes a block without a label for damaged.
@@ -239,15 +272,16 @@ class Store:
     def _consolidate_failures(self, at_most: int | None = None) -> None:
         """Merge files of failures; with ``at_most`` only those with fewer, so that none is written again and again."""
         self._new_failures = 0
-        folder, finished = self.folder / "failures", self.finished
+        folder = self.folder / "failures"
+        finished = {(run_hash, block.source) for block in self._blocks.values() for run_hash in block.runs}
         names = sorted(name for name in listed(folder) if name.endswith(".json"))
         names = [name for name in names if at_most is None or self._failed_in.get(name, 0) < at_most]
         read = {name: read_failures(folder / name) for name in names}
         files = {name: failures for name, failures in read.items() if failures is not None}
         if len(files) < 2:
             return
-        last = {failure.hash: failure for failures in files.values() for failure in failures}
-        kept = [failure for failure in last.values() if failure.hash not in finished]
+        last = {(failure.hash, failure.source): failure for failures in files.values() for failure in failures}
+        kept = [failure for made, failure in last.items() if made not in finished]
         # Under the time of the last of them: what was written since comes after.
         merged = write_failures(folder, kept, stamp=max(files).partition("-")[0])
         if merged is not None:
@@ -256,10 +290,10 @@ class Store:
             remove(folder / name)
 
     def _claim(self) -> None:
-        """Check that the folder is this sweep's, and store the plan if it is new or has changed."""
+        """Check that the folder is this sweep's, and store the plan and whose runs count if that is new."""
         path = self.folder / "plan.json"
         if is_file(path):
-            stored = read_plan(path)
+            stored, before = read_plan(path)
             for what in ("work", "name", "root_seed"):
                 theirs, ours = getattr(stored, what), getattr(self.plan, what)
                 if theirs != ours and (what != "work" or work_identity(theirs) != work_identity(ours)):
@@ -267,9 +301,10 @@ class Store:
                         f"{self.folder} holds another sweep: its {what} is {theirs!r}, this plan's is {ours!r}; "
                         "use another folder"
                     )
-            if stored == self.plan:
+            self.sources = before.after(self.sources.current, keep=self.sources.keep)
+            if stored == self.plan and self.sources == before:
                 return
-        write_plan(path, self.plan)
+        write_plan(path, self.plan, self.sources)
 
     def _scan(self) -> None:
         """Find out what is stored: labels, and checksums too; at a URL only an owner reads all blocks for that."""
@@ -305,7 +340,7 @@ class Store:
             if records is None:
                 bad.append(failures / name)
             else:
-                self._failures.update((failure.hash, failure) for failure in records)
+                self._failures.update(((failure.hash, failure.source), failure) for failure in records)
         return list(sizes), bad
 
     def _tidy(self, names: Iterable[str]) -> None:
@@ -387,12 +422,13 @@ def _is_small(block: Block) -> bool:
 
 
 def _batches(blocks: list[Block]) -> Iterator[list[Block]]:
-    """Groups of at least two small blocks that together make a large one."""
+    """Groups of at least two small blocks of one source that together make a large one."""
     batch: list[Block] = []
     runs = size = 0
-    for block in sorted(blocks, key=lambda block: block.stem):
+    for block in sorted(blocks, key=lambda block: (block.source, block.stem)):
         room = _MERGED_BYTES if runs >= _FEWEST_RUNS else _MOST_BYTES
-        if batch and (runs + len(block.runs) > _MERGED_RUNS or size + block.size > room):
+        full = runs + len(block.runs) > _MERGED_RUNS or size + block.size > room
+        if batch and (full or block.source != batch[0].source):
             if len(batch) > 1:
                 yield batch
             batch, runs, size = [], 0, 0

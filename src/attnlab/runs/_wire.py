@@ -21,7 +21,12 @@ def line(content: dict[str, Any]) -> bytes:
 
 def job_message(job: Job, path: Iterable[str], *, tell: bool = False) -> bytes:
     """The first message to a worker: what it must know, where the parent imports from, whether to ``tell`` each run."""
-    about = {"work": job.work, "folder": whole_name(job.folder), "root_seed": job.root_seed}
+    about = {
+        "work": job.work,
+        "folder": whole_name(job.folder),
+        "root_seed": job.root_seed,
+        "source": job.source,
+    }
     return line({"do": "begin", "job": about, "path": list(path), "tell": tell})
 
 
@@ -41,7 +46,8 @@ def outcome_message(outcome: Outcome) -> bytes:
 
 def read_job(message: dict[str, Any]) -> Job:
     """The inverse of ``job_message``."""
-    return Job(message["job"]["work"], place(message["job"]["folder"]), message["job"]["root_seed"])
+    about = message["job"]
+    return Job(about["work"], place(about["folder"]), about["root_seed"], about["source"])
 
 
 def read_chunk(message: dict[str, Any]) -> tuple[Run, ...]:

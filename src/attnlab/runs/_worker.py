@@ -14,12 +14,14 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 from attnlab._errors import AttnlabError
 from attnlab.runs import _wire
 from attnlab.runs._execute import Worker
 from attnlab.runs._plan import Run
+from attnlab.runs._source import CodeChanged
 from attnlab.runs._work import load_work
 
 
@@ -55,6 +57,9 @@ def _serve(message: dict[str, Any], listener: _Listener) -> int:
             job = _wire.read_job(message)
             try:
                 listener.worker = worker = Worker(job, load_work(job.work))
+            except CodeChanged as error:
+                listener.say(_wire.line({"say": "changed", "cause": str(error)}))
+                return 2
             except BaseException as error:
                 cause = str(error) if isinstance(error, AttnlabError) else "".join(traceback.format_exception(error))
                 listener.say(_wire.line({"say": "broken", "cause": cause}))
@@ -63,7 +68,11 @@ def _serve(message: dict[str, Any], listener: _Listener) -> int:
         else:
             assert worker is not None, "the first message begins a job"
             runs = _wire.read_chunk(message)
-            outcome = worker.compute(listener.announced(runs, worker) if tells else runs, lambda: False)
+            try:
+                outcome = worker.compute(listener.announced(runs, worker) if tells else runs, lambda: False)
+            except CodeChanged as error:
+                listener.say(_wire.line({"say": "changed", "cause": str(error)}))
+                return 2
             with worker.lock:  # no two answers at once
                 listener.say(_wire.outcome_message(outcome))
         message = listener.orders.get()
@@ -102,7 +111,8 @@ class _Listener(threading.Thread):
                 os._exit(0)
             else:
                 with self.worker.lock:
-                    self.say(_wire.outcome_message(self.worker.flush()))
+                    with suppress(CodeChanged):  # then nothing of this process is stored
+                        self.say(_wire.outcome_message(self.worker.flush()))
                     os._exit(0)
         os._exit(1)
 

@@ -38,6 +38,3 @@ def flow_far(settings: FarSettings, context: RunContext) -> xr.Dataset:
         topic_words=s.topic_words, noise_words=s.noise_words,
     )  # fmt: skip
     return predict_one(start, s.last, s.rows, context.root_seed)
-
-
-flow_far.version = 1  # pyright: ignore[reportFunctionMemberAccess]

@@ -119,12 +119,13 @@ def explore_compare(
     asked: Comparison, folder: str | Path, *, processes: int | None = None,
     executor: AbstractExecutor | None = None, progress: bool | None = None,
     on_event: Callable[[Event], None] | None = None, on_stage: Stage | None = None, command: str = "",
+    keep: bool = False,
 ) -> Exploration:  # fmt: skip
     """Compare variants; writes ``compare.json`` and the data. Interrupted and called again, it goes on where it was.
 
     The data are those of ``measure_comparison``, ``"course"``, the training at the largest size (student, seed, step),
     ``"longer"``, what four times the steps change for the best variant and the reference, and with ``drop`` what
-    ``hopeless`` found.
+    ``hopeless`` found. ``keep`` as in ``run_plan``.
     """
     out, begun = checked_folder(folder, "compare"), time.monotonic()
     told: Stage = on_stage or (lambda _: None)
@@ -135,7 +136,7 @@ def explore_compare(
     work, base = _settings(asked, prepared, out)
     with ExitStack() as stack:
         executor = stack.enter_context(executor_for(processes, executor))
-        run = _Runner(out, work, base, executor, progress, on_event)
+        run = _Runner(out, work, base, executor, progress, on_event, keep)
         told("learning curves")
         counts = dict.fromkeys(asked.variants, min(asked.seeds, _FIRST) if asked.drop else asked.seeds)
         results, dropped = run(counts), None
@@ -159,7 +160,7 @@ def explore_compare(
     if dropped is not None:
         data["dropping"] = dropped.assign(dropped=dropped.dropped.astype(float))
     about = _about(asked, base, data, prepared, time.monotonic() - begun, command)
-    return store_exploration(out, "compare", data, about, ok=results.ok and further.ok)
+    return store_exploration(out, "compare", data, about, [results, further])
 
 
 def _measured(asked: Comparison, results: Results, out: Path) -> tuple[dict[str, xr.Dataset], dict[str, xr.Dataset]]:
@@ -183,6 +184,7 @@ class _Runner:
     executor: AbstractExecutor
     progress: bool | None
     on_event: Callable[[Event], None] | None
+    keep: bool
 
     def __call__(self, counts: dict[str, int], changed: dict[str, Any] | None = None) -> Results:
         """So many seeds of each variant, with the settings that all share, some of them changed."""
@@ -191,7 +193,7 @@ class _Runner:
         arms = {variant: base | {"variant": variant} for variant in counts}
         results = run_plan(
             arm_plan(self.work, "compare", arms, counts), self.out / "runs" / name, executor=self.executor,
-            progress=self.progress, on_event=self.on_event,
+            progress=self.progress, on_event=self.on_event, keep=self.keep,
         )  # fmt: skip
         if not results.interrupted and results.finished == 0:
             raise AttnlabError(f"all {results.failed} runs failed: {results.failures[0].cause}")

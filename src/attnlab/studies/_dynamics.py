@@ -34,11 +34,12 @@ def explore(
     progress: bool | None = None,
     on_event: Callable[[Event], None] | None = None,
     command: str = "",
+    keep: bool = False,
 ) -> Exploration:
     """Train a configuration from several seeds and compare it with theory; writes ``dynamics.json`` and the data.
 
     Where the reduced model applies, its flow is followed to the time ``until``. Interrupted and called again, it goes
-    on where it was.
+    on where it was; ``keep`` as in ``run_plan``.
     """
     out = _checked(settings, folder, seeds, until)
     absent = _absent(settings)
@@ -49,7 +50,13 @@ def explore(
     plan = arm_plan(WORK, "dynamics", {"run": changed}, seeds)
     name = hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:8]
     results = run_plan(
-        plan, out / "runs" / name, processes=processes, executor=executor, progress=progress, on_event=on_event
+        plan,
+        out / "runs" / name,
+        processes=processes,
+        executor=executor,
+        progress=progress,
+        on_event=on_event,
+        keep=keep,
     )
     if results.interrupted:
         return Exploration(out, {}, interrupted=True)
@@ -61,7 +68,7 @@ def explore(
         data["prediction"] = predict(settings, seeds=seeds, until=until)
         cards.append(_far_card(data["prediction"]))
     about = _about(settings, cards, absent, results.finished, time.monotonic() - begun, command)
-    return store_exploration(out, "dynamics", data, about, ok=results.ok)
+    return store_exploration(out, "dynamics", data, about, [results])
 
 
 def foretell(
@@ -73,7 +80,7 @@ def foretell(
     found = predict(settings, seeds=seeds, until=until)
     absent = {"dynamics": "nothing was trained: this is the reduced model's prediction alone"}
     about = _about(settings, [_far_card(found)], absent, seeds, time.monotonic() - begun, command)
-    return store_exploration(out, "dynamics", {"prediction": found}, about, ok=True)
+    return store_exploration(out, "dynamics", {"prediction": found}, about, [])
 
 
 def _checked(settings: TopicSettings, folder: str | Path, seeds: int, until: float) -> Path:

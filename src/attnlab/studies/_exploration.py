@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import xarray as xr
 
 from attnlab._errors import AttnlabError
 from attnlab._places import is_file, listed, place, reading, share, working_copy
-from attnlab.runs import load_record, save_record
+from attnlab.runs import Results, load_record, save_record, told_stale
 from attnlab.studies._text_prepare import RECORD
 
 SCHEMA = 1
@@ -26,7 +26,8 @@ class Exploration:
 
     - ``kind``: the command: ``"dynamics"``, ``"samples"``, ``"digits"``, ``"landscape"``, ``"study"`` or ``"compare"``;
       its record is ``<kind>.json``;
-    - ``data``: labelled data sets by name; ``about``: settings, versions, ``summary`` (sentences) and ``cards``.
+    - ``data``: labelled data sets by name; ``about``: settings, versions, ``summary`` (sentences) and ``cards``, and
+      ``stale``, in words, where other code made some of the stored runs.
     """
 
     folder: Path
@@ -52,11 +53,13 @@ def checked_folder(folder: str | Path, kind: str) -> Path:
 
 
 def store_exploration(
-    out: Path, kind: str, data: Mapping[str, xr.Dataset], about: Mapping[str, Any], *, ok: bool
+    out: Path, kind: str, data: Mapping[str, xr.Dataset], about: Mapping[str, Any], results: Sequence[Results]
 ) -> Exploration:
-    """Write the record and its data."""
-    save_record(out, f"{kind}.json", SCHEMA, {"about": dict(about)}, data)
-    return Exploration(out, dict(data), dict(about), ok=ok, kind=kind)
+    """Write the record and its data, and of the sweeps how many runs other code made, if any (``about["stale"]``)."""
+    stale = told_stale(results)
+    about = dict(about) | ({"stale": stale} if stale else {})
+    save_record(out, f"{kind}.json", SCHEMA, {"about": about}, data)
+    return Exploration(out, dict(data), about, ok=all(each.ok for each in results), kind=kind)
 
 
 def read_exploration(folder: str | Path) -> Exploration:

@@ -47,6 +47,7 @@ def explore_digits(
     progress: bool | None = None,
     on_event: Callable[[Event], None] | None = None,
     command: str = "",
+    keep: bool = False,
 ) -> Exploration:
     """How many images some students need for an accuracy of ``level``; writes ``digits.json`` and the data.
 
@@ -54,7 +55,7 @@ def explore_digits(
     ``attention_sizes``, by default the largest of ``settings.sizes`` and the middle one. The data are ``"digits"``,
     what ``tabulate`` returns, and ``"pictures"``: of the first seed and the largest size some test ``image`` (example,
     row, column) with ``mask``, ``label``, ``predicted`` (student, example) and ``attention_map`` (attending, example,
-    row, column). Interrupted and called again, it goes on where it was.
+    row, column). Interrupted and called again, it goes on where it was; ``keep`` as in ``run_plan``.
     """
     out = checked_folder(folder, "digits")
     question = Question(level, "accuracy", falling=False, statistic="mean", against=against)
@@ -69,7 +70,7 @@ def explore_digits(
     name = hashlib.sha256((json.dumps(changed, sort_keys=True) + mark).encode()).hexdigest()[:8]
     results = run_plan(
         arm_plan(WORK, "digits", arms, seeds), out / "runs" / name, processes=processes, executor=executor,
-        progress=progress, on_event=on_event,
+        progress=progress, on_event=on_event, keep=keep,
     )  # fmt: skip
     if results.interrupted:
         return Exploration(out, {}, interrupted=True, kind="digits")
@@ -80,7 +81,7 @@ def explore_digits(
     table = tabulate(curves, question, dim="task")
     about = _about(settings, table, question, few, time.monotonic() - begun, command)
     data = {"digits": table, "pictures": pictures_of(found, max(settings.sizes))}
-    return store_exploration(out, "digits", data, about, ok=results.ok)
+    return store_exploration(out, "digits", data, about, [results])
 
 
 def _few(sizes: Sequence[int]) -> tuple[int, ...]:

@@ -48,6 +48,7 @@ def explore_landscape(
     progress: bool | None = None,
     on_event: Callable[[Event], None] | None = None,
     command: str = "",
+    keep: bool = False,
 ) -> Exploration:
     """Stationary points from many starts on ``seeds`` problems; writes ``landscape.json`` and the data.
 
@@ -57,7 +58,7 @@ def explore_landscape(
     eigenvalues) and, if there are two distinct minima, ``"path"``, the straight line between the two best after
     alignment; and ``"descent"``, how Adam trains from the first of the starts that ended there: the plane in which its
     path varies most, the path projected on it, and its distance from the plane. What there is nothing to draw for is
-    left out. Interrupted and called again, it goes on where it was.
+    left out. Interrupted and called again, it goes on where it was; ``keep`` as in ``run_plan``.
     """
     out = checked_folder(folder, "landscape")
     if seeds < 1 or settings.noise < 0:
@@ -69,7 +70,13 @@ def explore_landscape(
     name = hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:8]
     plan = arm_plan(WORK, "landscape", {settings.model: changed}, seeds)
     results = run_plan(
-        plan, out / "runs" / name, processes=processes, executor=executor, progress=progress, on_event=on_event
+        plan,
+        out / "runs" / name,
+        processes=processes,
+        executor=executor,
+        progress=progress,
+        on_event=on_event,
+        keep=keep,
     )
     if results.interrupted:
         return Exploration(out, {}, interrupted=True, kind="landscape")
@@ -79,7 +86,7 @@ def explore_landscape(
     data = {"starts": found.drop_vars("theta")}
     certificate = _look(settings, plan.root_seed, found, data)
     about = _about(settings, data, certificate, time.monotonic() - begun, command)
-    return store_exploration(out, "landscape", data, about, ok=results.ok)
+    return store_exploration(out, "landscape", data, about, [results])
 
 
 def _look(s: PointSettings, root_seed: int, found: xr.Dataset, data: dict[str, xr.Dataset]) -> Certificate | None:

@@ -46,11 +46,12 @@ def explore_samples(
     progress: bool | None = None,
     on_event: Callable[[Event], None] | None = None,
     command: str = "",
+    keep: bool = False,
 ) -> Exploration:
     """How many samples some students need for an error of ``level``; writes ``samples.json`` and the data.
 
     ``settings`` say all but student, features and seed. Ratios are those of the student ``against`` (the first one) to
-    each other one. Interrupted and called again, it goes on where it was.
+    each other one. Interrupted and called again, it goes on where it was; ``keep`` as in ``run_plan``.
     """
     out = checked_folder(folder, "samples")
     question = _checked(settings, students, features, level, seeds, against)
@@ -66,7 +67,7 @@ def explore_samples(
     name = hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:8]
     results = run_plan(
         arm_plan(WORK, "samples", arms, seeds), out / "runs" / name, processes=processes, executor=executor,
-        progress=progress, on_event=on_event,
+        progress=progress, on_event=on_event, keep=keep,
     )  # fmt: skip
     if results.interrupted:
         return Exploration(out, {}, interrupted=True, kind="samples")
@@ -78,7 +79,7 @@ def explore_samples(
         found[student, int(p)] = data
     table = tabulate(found, question, further=True)
     about = _about(settings, table, question, time.monotonic() - begun, command)
-    return store_exploration(out, "samples", {"samples": table}, about, ok=results.ok)
+    return store_exploration(out, "samples", {"samples": table}, about, [results])
 
 
 def _checked(

@@ -83,10 +83,12 @@ def study_texts(
     study: TextStudy, folder: str | Path, *, processes: int | None = None,
     executor: AbstractExecutor | None = None, progress: bool | None = None,
     on_event: Callable[[Event], None] | None = None, on_stage: Stage | None = None, command: str = "",
+    keep: bool = False,
 ) -> Exploration:  # fmt: skip
     """Study texts; writes ``study.json``, the data, the corpora and the trained model (``model/``) into the folder.
 
-    Interrupted and called again, it goes on where it was. The data are as ``attnlab.report.study_page`` takes them.
+    Interrupted and called again, it goes on where it was; ``keep`` as in ``run_plan``. The data are as
+    ``attnlab.report.study_page`` takes them.
     """
     out, begun = checked_folder(folder, "study"), time.monotonic()
     told: Stage = on_stage or (lambda _: None)
@@ -96,7 +98,7 @@ def study_texts(
     sizes = study.sizes or default_sizes(len(prepared.train))
     with ExitStack() as stack:
         executor = stack.enter_context(executor_for(processes, executor))
-        run = _Runner(out, prepared.hash, executor, progress, on_event)
+        run = _Runner(out, prepared.hash, executor, progress, on_event, keep)
         found: dict[str, Results] = {}
         for stage, work, name, arms, seeds in _sweeps(study, place, prepared, sizes, found):
             told(stage)
@@ -117,7 +119,7 @@ def study_texts(
     _store_model(out, models[0], prepared, study.source)
     tried = _tried(study, found.get("variants"))
     about = _about(study, prepared, data, stopped.absent, sizes, command, tried) | _cost(begun)
-    return store_exploration(out, "study", data, about, ok=all(each.ok for each in found.values()))
+    return store_exploration(out, "study", data, about, list(found.values()))
 
 
 def default_sizes(available: int) -> tuple[int, ...]:
@@ -140,11 +142,12 @@ class _Runner:
     executor: AbstractExecutor
     progress: bool | None
     on_event: Callable[[Event], None] | None
+    keep: bool
 
     def __call__(self, work: str, name: str, arms: dict[str, dict[str, Any]], seeds: int) -> Results:
         results = run_plan(
             arm_plan(work, name, arms, seeds), self.out / "runs" / f"{name}-{self.hash}", executor=self.executor,
-            progress=self.progress, on_event=self.on_event,
+            progress=self.progress, on_event=self.on_event, keep=self.keep,
         )  # fmt: skip
         if not results.interrupted and results.finished == 0:
             raise AttnlabError(f"all {results.failed} runs of {name} failed: {results.failures[0].cause}")

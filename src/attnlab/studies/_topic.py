@@ -182,6 +182,7 @@ def train_topic(settings: TopicSettings, context: RunContext) -> xr.Dataset:
     return data
 
 
+# A part of the random keys of its runs, which therefore stays as it is.
 train_topic.version = 2  # pyright: ignore[reportFunctionMemberAccess]
 
 
