@@ -22,7 +22,7 @@ def test_every_command_with_runs_takes_a_cluster(command):
     parameters = typer.main.get_command(app).commands[command].params  # type: ignore[attr-defined]
     names = {name for parameter in parameters for name in parameter.opts}
     wanted = {"--processes", "--cluster", "--time-limit", "--cluster-tls-ca", "--cluster-tls-cert", "--cluster-tls-key"}
-    assert wanted <= names
+    assert wanted | {"--keep"} <= names
 
 
 def test_a_cluster_gives_what_a_process_gives(run):

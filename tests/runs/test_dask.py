@@ -219,13 +219,29 @@ def test_workers_without_our_functions_are_refused(works, tmp_path, client, monk
         run_plan(plan_of(works, "numbers", 4), tmp_path / "a", executor=Cluster(client))
 
 
+def test_code_that_is_edited_before_workers_load_it_is_refused(works, tmp_path, client):
+    file = tmp_path / "edited.py"
+    file.write_bytes(Path(works).read_bytes())
+    plan = plan_of(str(file), "single", 2)
+
+    def edit(event):
+        file.write_text(file.read_text().replace("0.5 * settings.seed", "0.25 * settings.seed"))
+
+    with pytest.raises(AttnlabError, match=r"worker tcp://127.* has other code than this command .*edited.py:single"):
+        run_plan(plan, tmp_path / "a", executor=Cluster(client), on_event=edit)
+    assert Results.read(tmp_path / "a").finished == 0
+
+
 def test_a_work_function_that_workers_cannot_load(works, tmp_path, client):
     moved = tmp_path / "fleeting.py"
     moved.write_bytes(Path(works).read_bytes())
     plan = plan_of(str(moved), "numbers", 1)
-    moved.write_text("raise ImportError('no longer')")
+
+    def spoil(event):
+        moved.write_text("raise ImportError('no longer')")
+
     with pytest.raises(AttnlabError, match=r"worker tcp://.* cannot load the work function(.|\n)*no longer"):
-        run_plan(plan, tmp_path / "sweep", executor=Cluster(client))
+        run_plan(plan, tmp_path / "sweep", executor=Cluster(client), on_event=spoil)
 
 
 def test_processes_stay_between_sweeps_in_a_context_and_end_with_it(works, tmp_path, diary, client, wait_for):

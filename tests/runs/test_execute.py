@@ -145,9 +145,12 @@ def test_a_work_function_that_workers_cannot_load(works, tmp_path, monkeypatch):
     moved = tmp_path / "fleeting.py"
     moved.write_bytes(Path(works).read_bytes())
     plan = Plan(f"{moved}:numbers", name="p", grid={"seed": [0]})
-    moved.write_text("raise ImportError('no longer')")
+
+    def spoil(event):
+        moved.write_text("raise ImportError('no longer')")
+
     with pytest.raises(AttnlabError, match=r"cannot load the work function(.|\n)*no longer"):
-        run_plan(plan, tmp_path / "sweep", processes=1)
+        run_plan(plan, tmp_path / "sweep", processes=1, on_event=spoil)
 
 
 def test_processes_that_do_not_start_are_named(works, tmp_path, monkeypatch):

@@ -60,9 +60,11 @@ class Source:
 
     @property
     def is_edited(self) -> bool:
-        """Whether the files say something else by now."""
-        touched = any(_stamp(path) != seen.stamp for path, seen in self.files.items())
-        return touched and source_of(self.module, self.path, self.name).hash != self.hash
+        """Whether the files say something else by now; those that are gone say nothing."""
+        touched = [path for path, seen in self.files.items() if _stamp(path) != seen.stamp]
+        if not touched or not all(path.exists() for path in touched):
+            return False
+        return source_of(self.module, self.path, self.name).hash != self.hash
 
 
 class Watch:
@@ -434,8 +436,7 @@ def _pieces(node: ast.stmt) -> Iterator[_Piece]:
     elif isinstance(node, ast.Import | ast.ImportFrom):
         for one in _imports(node):
             text = ["import", one.module, str(one.level), str(one.name), one.local]
-            bound = frozenset([one.local])
-            yield _Piece(bound, bound, text, imports=[one], is_import=True)
+            yield _Piece(frozenset([one.local]), text=text, imports=[one], is_import=True)
     else:
         defined, changed = _bound(node)
         piece = _Piece(defined | changed, defined)
