@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
+import numpy as np
 import xarray as xr
 
+from attnlab._errors import AttnlabError
 from attnlab.runs import RunContext
-from attnlab.studies._dynamics import predict_one
 from attnlab.studies._topic import TopicSettings
 
 
@@ -38,3 +39,22 @@ def flow_far(settings: FarSettings, context: RunContext) -> xr.Dataset:
         topic_words=s.topic_words, noise_words=s.noise_words,
     )  # fmt: skip
     return predict_one(start, s.last, s.rows, context.root_seed)
+
+
+def predict_one(s: TopicSettings, until: float, rows: int, root_seed: int) -> xr.Dataset:
+    """The reduced model of one seed; data set (time, word)."""
+    from attnlab.dynamics import ReducedModel, reduced_descent, reduced_flow
+    from attnlab.training import Logarithmic, run_keys
+
+    config, task = s.config(), s.task()
+    drawn = {f.name: getattr(config, f.name) for f in fields(config) if f.name not in ("words", "classes")}
+    key, _ = run_keys(root_seed, s.seed)
+    model = ReducedModel.for_task(task, key=key, others=s.others, **drawn)
+    if s.head == "two_layer":
+        steps = min(s.steps, int(until / s.step_size))
+        run = reduced_descent(model, steps, step_size=s.step_size, when=Logarithmic(rows))
+        return run.swap_dims(step="time").drop_vars("step")
+    run = reduced_flow(model, np.geomspace(s.step_size, until, rows))
+    if not bool(run.success):
+        raise AttnlabError(f"the integrator gave up after {int(run.gradient_evaluations)} gradient evaluations")
+    return run.drop_vars("success")

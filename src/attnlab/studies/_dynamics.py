@@ -15,6 +15,7 @@ import xarray as xr
 
 from attnlab._errors import AttnlabError
 from attnlab.runs import AbstractExecutor, Event, provenance, run_plan
+from attnlab.studies._asymptotics import predict_one
 from attnlab.studies._exploration import Exploration, card, checked_folder, store_exploration
 from attnlab.studies._measure import axis, measure_endings, measure_relation, predicted_errors
 from attnlab.studies._study import arm_plan, split_arms
@@ -123,25 +124,6 @@ def predict(
     found.attrs["method"] = "descent" if settings.head == "two_layer" else "flow"
     end = found.score.interp(time=min(settings.steps * settings.step_size, float(found.time[-1])))
     return found.assign(onset=onset_time(found.score, level=(0.5 * end.drop_vars("time")).where(end > 0)))
-
-
-def predict_one(s: TopicSettings, until: float, rows: int, root_seed: int) -> xr.Dataset:
-    """The reduced model of one seed; data set (time, word)."""
-    from attnlab.dynamics import ReducedModel, reduced_descent, reduced_flow
-    from attnlab.training import Logarithmic, run_keys
-
-    config, task = s.config(), s.task()
-    drawn = {f.name: getattr(config, f.name) for f in fields(config) if f.name not in ("words", "classes")}
-    key, _ = run_keys(root_seed, s.seed)
-    model = ReducedModel.for_task(task, key=key, others=s.others, **drawn)
-    if s.head == "two_layer":
-        steps = min(s.steps, int(until / s.step_size))
-        run = reduced_descent(model, steps, step_size=s.step_size, when=Logarithmic(rows))
-        return run.swap_dims(step="time").drop_vars("step")
-    run = reduced_flow(model, np.geomspace(s.step_size, until, rows))
-    if not bool(run.success):
-        raise AttnlabError(f"the integrator gave up after {int(run.gradient_evaluations)} gradient evaluations")
-    return run.drop_vars("success")
 
 
 def _absent(s: TopicSettings) -> dict[str, str]:

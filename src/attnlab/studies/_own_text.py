@@ -28,7 +28,8 @@ from attnlab.studies._exploration import (
 from attnlab.studies._study import arm_plan, split_arms
 from attnlab.studies._text import WORK as TRAINING
 from attnlab.studies._text_prepare import Prepared, TextSource, prepare_texts
-from attnlab.studies._text_sample import LENGTHS, sampled
+from attnlab.studies._text_sample import LENGTHS
+from attnlab.studies._text_shown import sampled
 from attnlab.studies._text_stopped import compact_model, where_stopped
 from attnlab.studies._text_students import TEXT_STUDENTS
 from attnlab.studies._text_students import WORK as STUDENTS

@@ -1,13 +1,12 @@
-"""Of very many texts, figures look at some: which, how many, and a record of it for the page."""
+"""Of very many texts, figures look at some: which, and how many."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from attnlab.studies._text_prepare import Prepared
     from attnlab.tasks import Corpus
 
 TRAINING = 50_000  # training texts that are looked at after training: attended words, words that compete
@@ -56,36 +55,3 @@ def shortened(corpus: Corpus, most: int, rng: np.random.Generator) -> Corpus:
 def permutations_for(corpus: Corpus, asked: int) -> int:
     """How many permutations of labels are affordable for so many words: as asked, or fewer, and at least 20."""
     return min(asked, max(_FEWEST, _PERMUTED // max(len(corpus.words), 1)))
-
-
-def sampled(prepared: Prepared, *, labels: int, variants: bool) -> list[dict[str, Any]]:
-    """Figures that do not show all texts: ``figure``, how many were ``used``, ``of`` how many ``what``.
-
-    ``labels``: of the largest size of the learning curves; ``variants``: whether variants of attention were tried.
-    """
-    from attnlab.studies._compare_words import LOOKED_AT as TRIED_ON
-    from attnlab.studies._text import TextSettings
-    from attnlab.studies._text_students import LOOKED_AT
-    from attnlab.studies._text_try import MOST as TRIED
-
-    train, valid, test = (len(part) for part in (prepared.train, prepared.valid, prepared.test))
-    asked = TextSettings().permutations
-    tried = [("what to try", TRIED, train, "labels"), ("what to try", TRIED_ON, test, "test texts")] if variants else []
-    found = [
-        ("words per text", LENGTHS, train, "training texts"),
-        ("learning curves", labels, train, "labels"),
-        ("learning curves", LOOKED_AT, valid, "validation texts"),
-        ("learning curves", LOOKED_AT, test, "test texts"),
-        *tried,
-        ("loss and accuracy along training", MEASURED, train, "training texts"),
-        ("loss and accuracy along training", MEASURED, valid, "validation texts"),
-        ("loss and accuracy along training", MEASURED, test, "test texts"),
-        ("attended words and words that compete", TRAINING, train, "training texts"),
-        ("purity that chance gives", permutations_for(prepared.train, asked), asked, "permutations of the labels"),
-        ("deletion test", MEASURED, test, "test texts"),
-        ("where training stopped: loss, gradient, curvature, barrier", CURVATURE, train, "training texts"),
-    ]
-    long = int((prepared.train.lengths > LONGEST).sum())
-    if long:
-        found.append(("learning curves", LONGEST, int(prepared.train.lengths.max()), f"words of {long:,} longer texts"))
-    return [{"figure": figure, "used": used, "of": of, "what": what} for figure, used, of, what in found if used < of]
