@@ -95,6 +95,12 @@ KEEPS = {
     "the file's docstring": ("study.py", "What the file is about", "What else the file is about"),
     "a docstring of the settings": ("study.py", "What may be set.", "All that may be set."),
     "layout": ("study.py", "_helper(settings.scale) + halve(draw)", "(_helper(settings.scale)\n        + halve(draw))"),
+    "the order of definitions": (
+        "study.py",
+        'def _helper(x: Unit) -> float:\n    # why it is so\n    return FACTOR * x + TABLE["two"]\n\n'
+        "class Unit(float):\n    width = 3\n",
+        'class Unit(float):\n    width = 3\n\ndef _helper(x: Unit) -> float:\n    return FACTOR * x + TABLE["two"]\n',
+    ),
     "another work function": ("study.py", '{"value": 0.0}', '{"value": 1.0}'),
     "a criterion": ("study.py", "data.value < LEVEL", "data.value > LEVEL"),
     "a threshold": ("study.py", "LEVEL = 0.9", "LEVEL = 0.8"),
@@ -113,6 +119,11 @@ MAKES_STALE = {
     "a helper": ("study.py", "FACTOR * x", "FACTOR / x"),
     "a constant": ("study.py", "FACTOR = 2.0", "FACTOR = 3.0"),
     "an entry of a table": ("study.py", 'TABLE["two"] = 2.0', 'TABLE["two"] = 3.0'),
+    "the order of assignments": (
+        "study.py",
+        'TABLE = {"one": 1.0}\nTABLE["two"] = 2.0\n',
+        'TABLE["two"] = 2.0\nTABLE = {"one": 1.0}\n',
+    ),
     "a decorator": ("study.py", "return 2 * function", "return 3 * function"),
     "a decorator taken away": ("study.py", "@doubled\n", ""),
     "an annotation": ("study.py", "width = 3", "width = 4"),

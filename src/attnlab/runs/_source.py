@@ -64,7 +64,7 @@ class Source:
         touched = [path for path, seen in self.files.items() if _stamp(path) != seen.stamp]
         if not touched or not all(path.exists() for path in touched):
             return False
-        return source_of(self.module, self.path, self.name).hash != self.hash
+        return _Walk(self.module, self.path, {}).source(self.name).hash != self.hash
 
 
 class Watch:
@@ -79,7 +79,7 @@ class Watch:
         loaded = _loaded() if self._waiting else set()
         for path in [path for path in self._waiting if str(path) in loaded]:
             seen = self._waiting.pop(path)
-            if _stamp(path) != seen.stamp and _read(path).digest != seen.digest:
+            if _stamp(path) != seen.stamp and _File(path).digest != seen.digest:
                 raise CodeChanged(
                     f"{path.name} was edited while the sweep was under way, before it was loaded; all runs that "
                     "finished before are kept, start the same command again"
@@ -87,11 +87,11 @@ class Watch:
 
 
 def source_of(module: str, path: Path, name: str) -> Source:
-    """The source of the function ``name`` of a module whose file is ``path``."""
-    walk = _Walk(module, path)
-    walk.take_work(module, name)
-    text = "\n".join(sorted(walk.lines))
-    return Source(hashlib.sha256(text.encode()).hexdigest(), walk.files, module, path, name)
+    """The source of the function ``name`` of a module whose file is ``path``.
+
+    Each file is read once in the life of a process: what was loaded stays loaded, whatever becomes of the file.
+    """
+    return _Walk(module, path, _files).source(name)
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,7 @@ class _Piece:
     uses: set[tuple[str, ...]] = field(default_factory=set)
     imports: list[_Import] = field(default_factory=list)
     is_import: bool = False
+    has_no_order: bool = False
     runs: bool = True  # not if it is for type checkers only
     counts: bool = False  # in any case, as it does something when the file is imported
 
@@ -218,22 +219,28 @@ class _File:
 class _Walk:
     """Everything that a work function reaches: a line for each statement or module, and the files that were read."""
 
-    def __init__(self, label: str, path: Path):
-        self.lines: set[str] = set()
-        self.files: dict[Path, Seen] = {}
-        self._beside = path.parent
+    def __init__(self, label: str, path: Path, known: dict[Path, _File]):
+        self._label, self._path, self._known = label, path, known
+        self._lines: set[str] = set()
+        self._files: dict[Path, Seen] = {}
         self._own = _top_folder(label, path)
         self._found: dict[str, Path | None] = {label: path}
         self._done: set[tuple[str, str | None]] = set()
 
-    def take_work(self, label: str, name: str) -> None:
+    def source(self, name: str) -> Source:
+        """The source of a function of the first module."""
+        self._take_work(self._label, name)
+        text = "\n".join(sorted(self._lines))
+        return Source(hashlib.sha256(text.encode()).hexdigest(), self._files, self._label, self._path, name)
+
+    def _take_work(self, label: str, name: str) -> None:
         """A function, where it is defined: other modules may have passed it on."""
         bound = self._file(label).binding(name)
         if len(bound) == 1 and bound[0].is_import and bound[0].imports[0].name not in (None, "*"):
             passed = bound[0].imports[0]
             module = _absolute(passed, label, self._is_package(label))
             if self._place(module) is not None:
-                self.take_work(module, passed.name or "")
+                self._take_work(module, passed.name or "")
                 return
         self._take(label, name)
 
@@ -253,7 +260,7 @@ class _Walk:
             return
         self._done.add((label, None))
         file = self._file(label)
-        self.lines.add(f"{label} {file.digest}")
+        self._lines.add(f"{label} {file.digest}")
         self._follow_imports(label, [piece for piece in file.pieces if piece.runs])
 
     def _take_package(self, label: str) -> None:
@@ -265,7 +272,10 @@ class _Walk:
             self._take_whole(".".join((label, *parts)))
 
     def _take_pieces(self, label: str, pieces: list[_Piece]) -> None:
-        self.lines |= {f"{label} {piece.digest}" for piece in pieces}
+        """Some statements of a file; the order of definitions and imports does not count."""
+        self._lines |= {f"{label} {piece.digest}" for piece in pieces if piece.has_no_order}
+        ordered = [piece.digest for piece in pieces if not piece.has_no_order]
+        self._lines.add(" ".join([label, *ordered]))
         self._follow_imports(label, pieces)
 
     def _follow_imports(self, label: str, pieces: list[_Piece]) -> None:
@@ -301,14 +311,14 @@ class _Walk:
             self._take_package(label)
             return
         name, *more = rest
-        bound = self._file(label).binding(name)
-        passed = [one for piece in bound if piece.is_import for one in piece.imports if one.name not in (None, "*")]
         if name.startswith("__"):
             return  # what a package says about itself, such as its version
+        bound = self._file(label).binding(name)
+        passed = [one for piece in bound if piece.is_import for one in piece.imports if one.name not in (None, "*")]
         if passed and len(passed) == len(bound):
             for one in passed:
                 module = _absolute(one, label, is_package=True)
-                self.lines.add(f"{label}.{name} is {module}.{one.name}")
+                self._lines.add(f"{label}.{name} is {module}.{one.name}")
                 if self._place(module) is not None:
                     self._follow(module, (one.name or "", *more))
         elif bound:
@@ -328,8 +338,10 @@ class _Walk:
     def _file(self, label: str) -> _File:
         path = self._place(label)
         assert path is not None, "only modules with a place are taken"
-        file = _read(path)
-        self.files[path] = Seen(file.stamp, file.digest)
+        if path not in self._known:
+            self._known[path] = _File(path)
+        file = self._known[path]
+        self._files[path] = Seen(file.stamp, file.digest)
         return file
 
     def _is_package(self, label: str) -> bool:
@@ -363,7 +375,7 @@ class _Walk:
         except (ImportError, ValueError, AttributeError):
             spec = None
         if spec is None:
-            return _in_folder(self._beside, name)
+            return _in_folder(self._path.parent, name)
         places = [Path(origin) for origin in (spec.origin, *(spec.submodule_search_locations or ())) if origin]
         path = next((path for path in places if path.exists()), None)
         return path if path is not None and self._counts(path) else None
@@ -376,14 +388,6 @@ class _Walk:
 
 _STANDARD = [Path(sysconfig.get_paths()[name]) for name in ("stdlib", "platstdlib")]
 _files: dict[Path, _File] = {}
-
-
-def _read(path: Path) -> _File:
-    """A file, parsed once for each time that it was written."""
-    known = _files.get(path)
-    if known is None or known.stamp != _stamp(path):
-        known = _files[path] = _File(path)
-    return known
 
 
 def _stamp(path: Path) -> tuple[int, int]:
@@ -436,10 +440,10 @@ def _pieces(node: ast.stmt) -> Iterator[_Piece]:
     elif isinstance(node, ast.Import | ast.ImportFrom):
         for one in _imports(node):
             text = ["import", one.module, str(one.level), str(one.name), one.local]
-            yield _Piece(frozenset([one.local]), text=text, imports=[one], is_import=True)
+            yield _Piece(frozenset([one.local]), text=text, imports=[one], is_import=True, has_no_order=True)
     else:
         defined, changed = _bound(node)
-        piece = _Piece(defined | changed, defined)
+        piece = _Piece(defined | changed, defined, has_no_order=isinstance(node, _DEFINITIONS))
         piece.spell(node)
         if piece.text:
             yield piece
