@@ -14,26 +14,19 @@ packages are recorded with the plan.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import importlib.util
-import os
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from attnlab._errors import AttnlabError
+from attnlab.runs._statements import Import, SourceFile, Statement, stamp_of
 
 _ATTNLAB = Path(__file__).parents[1]
-_DYNAMIC = {"import_module", "find_spec", "__import__"}  # calls that take a module by its name
-_OPAQUE = {"globals", "eval", "exec"}  # whoever calls these may reach every name of the file
-_SILENT = {"kind", "type_comment", "type_ignores", "ctx"}  # fields of syntax trees that mean nothing here
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_ASSIGNMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 _INSTALLED = {"site-packages", "dist-packages"}
 
 
@@ -61,7 +54,7 @@ class Source:
     @property
     def is_edited(self) -> bool:
         """Whether the files say something else by now; those that are gone say nothing."""
-        touched = [path for path, seen in self.files.items() if _stamp(path) != seen.stamp]
+        touched = [path for path, seen in self.files.items() if stamp_of(path) != seen.stamp]
         if not touched or not all(path.exists() for path in touched):
             return False
         return _Walk(self.module, self.path, {}).source(self.name).hash != self.hash
@@ -79,7 +72,7 @@ class Watch:
         loaded = _loaded() if self._waiting else set()
         for path in [path for path in self._waiting if str(path) in loaded]:
             seen = self._waiting.pop(path)
-            if _stamp(path) != seen.stamp and _File(path).digest != seen.digest:
+            if stamp_of(path) != seen.stamp and SourceFile(path).digest != seen.digest:
                 raise CodeChanged(
                     f"{path.name} was edited while the sweep was under way, before it was loaded; all runs that "
                     "finished before are kept, start the same command again"
@@ -94,138 +87,17 @@ def source_of(module: str, path: Path, name: str) -> Source:
     return _Walk(module, path, _files).source(name)
 
 
-@dataclass(frozen=True)
-class _Import:
-    """``from module import name as local`` or ``import module as local``; ``local`` is empty for a dynamic one."""
-
-    module: str
-    level: int
-    name: str | None
-    local: str
-    is_renamed: bool = False
-
-
-@dataclass
-class _Piece:
-    """A statement of a file: the names that it binds or changes, the dotted names that it uses, and its imports."""
-
-    binds: frozenset[str]
-    defines: frozenset[str] = frozenset()
-    text: list[str] = field(default_factory=list)
-    uses: set[tuple[str, ...]] = field(default_factory=set)
-    imports: list[_Import] = field(default_factory=list)
-    is_import: bool = False
-    has_no_order: bool = False
-    runs: bool = True  # not if it is for type checkers only
-    counts: bool = False  # in any case, as it does something when the file is imported
-
-    @cached_property
-    def digest(self) -> str:
-        return hashlib.sha256("\0".join(self.text).encode("utf-8", "backslashreplace")).hexdigest()
-
-    def spell(self, node: ast.AST) -> None:
-        """Write a syntax tree down, without what has no meaning, and take note of names and imports."""
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            return
-        if isinstance(node, ast.If) and _is_for_types(node.test):
-            self._spell_all("orelse", node.orelse)
-            return
-        if isinstance(node, ast.Name | ast.Attribute):
-            dotted = _dotted(node)
-            if dotted is not None:
-                self.uses.add(dotted)
-                self.text.append(".".join(dotted))
-                return
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            self.imports += _imports(node)
-        elif isinstance(node, ast.Call):
-            self.imports += _dynamic_imports(node)
-        self.text.append(f"({type(node).__name__}")
-        for name in node._fields:
-            value = getattr(node, name, None)
-            if value is None or name in _SILENT:
-                continue
-            if name in ("annotation", "returns"):
-                self.uses |= _quoted(value)
-            if isinstance(value, ast.AST):
-                self.text.append(f"{name}=")
-                self.spell(value)
-            elif isinstance(value, list):
-                self._spell_all(name, value)
-            else:
-                self.text.append(f"{name}={value!r}")
-        self.text.append(")")
-
-    def _spell_all(self, name: str, values: list[Any]) -> None:
-        if values:
-            self.text.append(f"{name}[")
-            for value in values:
-                self.spell(value) if isinstance(value, ast.AST) else self.text.append(repr(value))
-            self.text.append("]")
-
-
-class _File:
-    """A file as statements; a folder has none. What cannot be read as Python is one statement."""
-
-    def __init__(self, path: Path):
-        self.stamp = _stamp(path)
-        self.pieces: list[_Piece] = []
-        data = b"" if path.is_dir() else path.read_bytes()
-        try:
-            body = ast.parse(data).body if path.suffix == ".py" or not data else None
-        except (SyntaxError, ValueError):
-            body = None
-        if body is None:
-            self.pieces = [_Piece(frozenset(), text=[hashlib.sha256(data).hexdigest()], counts=True)]
-        else:
-            for node in body:
-                self.pieces += _pieces(node)
-            self._find_effects(is_package=path.name == "__init__.py")
-        running = "\n".join(piece.digest for piece in self.pieces if piece.runs)
-        self.digest = hashlib.sha256(running.encode()).hexdigest()
-
-    def _find_effects(self, *, is_package: bool) -> None:
-        """Mark what does something on import: what defines nothing here, and imports that nothing here uses.
-
-        Packages import names to pass them on; there only ``import module`` stands for what the module does.
-        """
-        defined = {name for piece in self.pieces for name in piece.defines}
-        used = {dotted[0] for piece in self.pieces for dotted in piece.uses}
-        for piece in self.pieces:
-            if piece.is_import:
-                passed_on = is_package and piece.imports[0].name not in (None, "*")
-                piece.counts = not passed_on and piece.binds.isdisjoint(used)
-            else:
-                piece.counts = piece.binds.isdisjoint(defined)
-
-    def binding(self, name: str) -> list[_Piece]:
-        """The statements that bind a name; also those for type checkers, which say where a lazy name comes from."""
-        return [piece for piece in self.pieces if name in piece.binds]
-
-    def reached(self, names: Iterable[str]) -> list[_Piece]:
-        """The statements that some names need, in the file's order."""
-        names, chosen, before = set(names), set(), -1
-        while len(names) > before:
-            before = len(names)
-            for number, piece in enumerate(self.pieces):
-                if piece.runs and (piece.counts or not names.isdisjoint(piece.binds)):
-                    chosen.add(number)
-                    names |= {dotted[0] for dotted in piece.uses}
-            if names & _OPAQUE:
-                return [piece for piece in self.pieces if piece.runs]
-        return [self.pieces[number] for number in sorted(chosen)]
-
-
 class _Walk:
     """Everything that a work function reaches: a line for each statement or module, and the files that were read."""
 
-    def __init__(self, label: str, path: Path, known: dict[Path, _File]):
+    def __init__(self, label: str, path: Path, known: dict[Path, SourceFile]):
         self._label, self._path, self._known = label, path, known
         self._lines: set[str] = set()
         self._files: dict[Path, Seen] = {}
         self._own = _top_folder(label, path)
         self._found: dict[str, Path | None] = {label: path}
         self._done: set[tuple[str, str | None]] = set()
+        self._followed: set[tuple[str, tuple[str, ...]]] = set()
 
     def source(self, name: str) -> Source:
         """The source of a function of the first module."""
@@ -250,10 +122,10 @@ class _Walk:
             return
         self._done.add((label, name))
         file = self._file(label)
-        if not any(piece.runs for piece in file.binding(name)):
+        if not any(statement.runs for statement in file.binding(name)):
             self._take_whole(label)
             return
-        self._take_pieces(label, file.reached([name]))
+        self._take_statements(label, file.reached([name]))
 
     def _take_whole(self, label: str) -> None:
         if (label, None) in self._done:
@@ -261,28 +133,29 @@ class _Walk:
         self._done.add((label, None))
         file = self._file(label)
         self._lines.add(f"{label} {file.digest}")
-        self._follow_imports(label, [piece for piece in file.pieces if piece.runs])
+        self._follow_imports(label, [statement for statement in file.statements if statement.runs])
 
     def _take_package(self, label: str) -> None:
         """All modules of a package: what of it is used cannot be told."""
         folder = self._folder(label)
         for path in sorted(folder.rglob("*.py")):
             parts = path.relative_to(folder).with_suffix("").parts
-            parts = parts[:-1] if parts[-1] == "__init__" else parts
-            self._take_whole(".".join((label, *parts)))
+            module = ".".join((label, *(parts[:-1] if parts[-1] == "__init__" else parts)))
+            if _INSTALLED.isdisjoint(parts) and self._place(module) is not None:
+                self._take_whole(module)
 
-    def _take_pieces(self, label: str, pieces: list[_Piece]) -> None:
+    def _take_statements(self, label: str, statements: list[Statement]) -> None:
         """Some statements of a file; the order of definitions and imports does not count."""
-        self._lines |= {f"{label} {piece.digest}" for piece in pieces if piece.has_no_order}
-        ordered = [piece.digest for piece in pieces if not piece.has_no_order]
+        self._lines |= {f"{label} {statement.digest}" for statement in statements if statement.has_no_order}
+        ordered = [statement.digest for statement in statements if not statement.has_no_order]
         self._lines.add(" ".join([label, *ordered]))
-        self._follow_imports(label, pieces)
+        self._follow_imports(label, statements)
 
-    def _follow_imports(self, label: str, pieces: list[_Piece]) -> None:
+    def _follow_imports(self, label: str, statements: list[Statement]) -> None:
         uses: dict[str, set[tuple[str, ...]]] = {}
-        for dotted in {dotted for piece in pieces for dotted in piece.uses}:
+        for dotted in {dotted for statement in statements for dotted in statement.uses}:
             uses.setdefault(dotted[0], set()).add(dotted[1:])
-        for one in [one for piece in pieces for one in piece.imports]:
+        for one in [one for statement in statements for one in statement.imports]:
             module = _absolute(one, label, self._is_package(label))
             if self._place(module) is None:
                 continue
@@ -302,6 +175,9 @@ class _Walk:
 
     def _follow(self, label: str, rest: tuple[str, ...]) -> None:
         """What a dotted name ``rest`` in a module means."""
+        if (label, rest) in self._followed:
+            return
+        self._followed.add((label, rest))
         self._take_ancestors(label)
         if not self._is_package(label):
             self._take_whole(label)
@@ -314,7 +190,8 @@ class _Walk:
         if name.startswith("__"):
             return  # what a package says about itself, such as its version
         bound = self._file(label).binding(name)
-        passed = [one for piece in bound if piece.is_import for one in piece.imports if one.name not in (None, "*")]
+        imports = [one for statement in bound if statement.is_import for one in statement.imports]
+        passed = [one for one in imports if one.name not in (None, "*")]
         if passed and len(passed) == len(bound):
             for one in passed:
                 module = _absolute(one, label, is_package=True)
@@ -333,13 +210,13 @@ class _Walk:
         while label := label.rpartition(".")[0]:
             if (label, "") not in self._done and self._place(label) is not None:
                 self._done.add((label, ""))
-                self._take_pieces(label, self._file(label).reached(()))
+                self._take_statements(label, self._file(label).reached(()))
 
-    def _file(self, label: str) -> _File:
+    def _file(self, label: str) -> SourceFile:
         path = self._place(label)
         assert path is not None, "only modules with a place are taken"
         if path not in self._known:
-            self._known[path] = _File(path)
+            self._known[path] = SourceFile(path)
         file = self._known[path]
         self._files[path] = Seen(file.stamp, file.digest)
         return file
@@ -387,15 +264,7 @@ class _Walk:
 
 
 _STANDARD = [Path(sysconfig.get_paths()[name]) for name in ("stdlib", "platstdlib")]
-_files: dict[Path, _File] = {}
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    try:
-        about = os.stat(path)
-    except OSError:
-        return (0, 0)
-    return about.st_mtime_ns, about.st_size
+_files: dict[Path, SourceFile] = {}
 
 
 def _loaded() -> set[str]:
@@ -417,102 +286,10 @@ def _in_folder(folder: Path, name: str) -> Path | None:
     return folder / name if any((folder / name).glob("*.py")) else None
 
 
-def _absolute(one: _Import, label: str, is_package: bool) -> str:
+def _absolute(one: Import, label: str, is_package: bool) -> str:
     """The whole name of the module that a statement in the module ``label`` imports from."""
     if not one.level:
         return one.module
     parts = label.split(".")
     base = parts[: len(parts) - one.level + is_package]
     return ".".join([*base, *([one.module] if one.module else [])])
-
-
-def _pieces(node: ast.stmt) -> Iterator[_Piece]:
-    """The parts of a statement at the top of a file that count or do not count by themselves."""
-    if isinstance(node, ast.If) and _is_for_types(node.test):
-        for inner in node.body:
-            for piece in _pieces(inner):
-                piece.runs = False
-                yield piece
-        for inner in node.orelse:
-            yield from _pieces(inner)
-    elif isinstance(node, ast.If) and _is_main(node.test):
-        return
-    elif isinstance(node, ast.Import | ast.ImportFrom):
-        for one in _imports(node):
-            text = ["import", one.module, str(one.level), str(one.name), one.local]
-            yield _Piece(frozenset([one.local]), text=text, imports=[one], is_import=True, has_no_order=True)
-    else:
-        defined, changed = _bound(node)
-        piece = _Piece(defined | changed, defined, has_no_order=isinstance(node, _DEFINITIONS))
-        piece.spell(node)
-        if piece.text:
-            yield piece
-
-
-def _bound(node: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
-    """The names that a statement defines, and those whose attributes or entries it sets.
-
-    Statements that are neither definitions nor assignments may do anything when the file is imported: none is theirs.
-    """
-    if isinstance(node, _DEFINITIONS):
-        return frozenset([node.name]), frozenset()
-    if not isinstance(node, _ASSIGNMENTS) and type(node).__name__ != "TypeAlias":
-        return frozenset(), frozenset()
-    stored = [one for one in ast.walk(node) if isinstance(getattr(one, "ctx", None), ast.Store)]
-    roots = [_root(one) for one in stored if isinstance(one, ast.Attribute | ast.Subscript)]
-    return frozenset(one.id for one in stored if isinstance(one, ast.Name)), frozenset(filter(None, roots))
-
-
-def _root(node: ast.AST) -> str | None:
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else None
-
-
-def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[_Import]:
-    for alias in node.names:
-        if isinstance(node, ast.ImportFrom):
-            yield _Import(node.module or "", node.level, alias.name, alias.asname or alias.name)
-        else:
-            local = alias.asname or alias.name.partition(".")[0]
-            yield _Import(alias.name, 0, None, local, is_renamed=alias.asname is not None)
-
-
-def _dynamic_imports(node: ast.Call) -> Iterator[_Import]:
-    called = _dotted(node.func)
-    if called and called[-1] in _DYNAMIC and node.args:
-        first = node.args[0]
-        if isinstance(first, ast.Constant) and isinstance(first.value, str):
-            yield _Import(first.value, 0, None, "")
-
-
-def _dotted(node: ast.AST) -> tuple[str, ...] | None:
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return (node.id, *reversed(parts)) if isinstance(node, ast.Name) else None
-
-
-def _quoted(annotation: Any) -> set[tuple[str, ...]]:
-    """The dotted names in annotations that are written as strings."""
-    found: set[tuple[str, ...]] = set()
-    if not isinstance(annotation, ast.AST):
-        return found
-    for node in ast.walk(annotation):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            try:
-                inner = ast.parse(node.value.strip(), mode="eval")
-            except SyntaxError:
-                continue
-            found |= {dotted for each in ast.walk(inner) if (dotted := _dotted(each))}
-    return found
-
-
-def _is_for_types(test: ast.expr) -> bool:
-    dotted = _dotted(test)
-    return dotted is not None and dotted[-1] == "TYPE_CHECKING"
-
-
-def _is_main(test: ast.expr) -> bool:
-    return isinstance(test, ast.Compare) and _dotted(test.left) == ("__name__",)
