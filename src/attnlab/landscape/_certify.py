@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from attnlab._errors import AttnlabError
-from attnlab.landscape._kantorovich import ROUNDING, STEPS, Place, newton_path
+from attnlab.landscape._kantorovich import ROUNDING, Place, newton_path
 from attnlab.landscape._lanczos import lanczos, residual, ritz
 from attnlab.landscape._operator import at
 from attnlab.landscape._problem import Loss, Problem, usual_loss
@@ -190,22 +190,21 @@ def certify(
     steepest = float(np.max(np.abs(gradient)))
     norm = float(jnp.linalg.norm(theta))
     before = 0.0
-    if isinstance(what, WordAttention) and l2 > 0:
+    if isinstance(what, WordAttention):
         reduced = reduced_problem(what, then, l2=l2)  # pyright: ignore[reportArgumentType]
         kept = problem.flatten(reduced.model(reduced.start).expand())
-        before = float(jnp.linalg.norm(theta - kept))  # the Newton step along what is only penalised
+        before = float(jnp.linalg.norm(theta - kept)) if l2 > 0 else 0.0  # Newton's step along what is only penalised
         problem, theta = reduced, reduced.start
     small = bool(np.isfinite(value)) and steepest <= tolerance
     given = None if tangents is None else np.zeros((0, problem.parameters))
     if small and tangents is not None:
         given = zero_modes(problem, theta, given=tangents)
-    hopeless = isinstance(what, WordAttention) and l2 == 0
     if problem.parameters <= dense:
-        path = newton_path(problem, theta, given, steps=0 if hopeless else STEPS)
+        path = newton_path(problem, theta, given)
         seen = _all(path, before, NEAR * max(norm, 1.0), tolerance, free=bool(problem.l2 == 0))
     else:
         seen = _outer(problem, theta, given, small, depth, seed)
-    if hopeless:
+    if isinstance(what, WordAttention) and l2 == 0:
         seen = replace(seen, kind="not stationary", why="weights escape: cross-entropy without a penalty")
     gap = None if error is None or best is None else error - best
     return Certificate(

@@ -78,15 +78,13 @@ class Place(NamedTuple):
         return down, flat, len(self.eigenvalues) - down - flat
 
 
-def newton_path(
-    problem: Problem, theta: Float[Array, "parameters"], given: Modes | None = None, steps: int = STEPS
-) -> list[Place]:
+def newton_path(problem: Problem, theta: Float[Array, "parameters"], given: Modes | None = None) -> list[Place]:
     """The places from θ on, one Newton step apart: up to the first where a stationary point is proved, if any is.
 
     Zero modes are those of each place, or the ``given`` ones. The path ends early where something is not finite.
     """
     places: list[Place] = []
-    for _ in range(steps + 1):
+    for _ in range(STEPS + 1):
         places.append(place(problem, theta, given))
         if places[-1].proved or places[-1].trouble:
             break

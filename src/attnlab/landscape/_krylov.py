@@ -68,7 +68,7 @@ def _polished(look: _Look, product: _Product, point: np.ndarray, tolerance: floa
     if np.max(np.abs(gradient)) > tolerance:
         return point
     shape = (len(point), len(point))
-    hessian = LinearOperator(shape, matvec=lambda v: product(point, v))  # pyright: ignore[reportCallIssue]
+    hessian = LinearOperator(shape, lambda v: product(point, v), dtype=point.dtype)  # pyright: ignore
     step, _ = cg(hessian, -gradient, rtol=1e-4, maxiter=_MOST_PRODUCTS)
     after = look(point + step)[1]
     falls = np.max(np.abs(after)) <= 0.1 * np.max(np.abs(gradient))
