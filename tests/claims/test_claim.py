@@ -4,7 +4,7 @@ import json
 import math
 import re
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import pytest
@@ -175,7 +175,9 @@ def toy_study(tmp_path, body="return xr.Dataset({'value': settings.size + 0.001 
         "toy",
         lambda scale, seeds: arm_plan(f"{file}:work", "toy", arms, seeds),
         lambda data: {
-            "toy": xr.concat([data[a] for a in arms], dim=xr.DataArray(list(arms), dims="size", name="size"))
+            "toy": cast(
+                xr.Dataset, xr.concat([data[a] for a in arms], dim=xr.DataArray(list(arms), dims="size", name="size"))
+            )
         },
     )
 
@@ -260,7 +262,7 @@ def test_a_damaged_folder_is_refused_in_words(tmp_path, damage, message):
         read_reproduction(tmp_path / "out")
 
 
-def judged(kind, numbers, threshold, relation="<=", statistic="", **coords):
+def judged(kind, numbers, threshold, relation: Any = "<=", statistic="", **coords):
     found = xr.DataArray(numbers, dims="seed", coords={"seed": np.arange(len(numbers)) + 100, **coords})
     return Criterion("c", kind, lambda data: found, threshold, relation, statistic).judge({})
 

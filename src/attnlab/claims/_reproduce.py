@@ -270,6 +270,9 @@ def _judge(claim: Claim, found: _Found, confidence: float) -> dict[str, Any]:
     names = [study.name for study in claim.studies]
     results = [found.results[name] for name in names if name in found.results]
     runs: dict[str, Any] = {k: sum(getattr(one, k) for one in results) for k in ("asked", "finished", "failed")}
+    for name in ("stale", "reused"):  # runs that other code made
+        count = sum(getattr(one, name) for one in results)
+        runs |= {name: count} if count else {}
     runs["causes"] = [{"cause": group.cause, "count": group.count} for one in results for group in one.failures]
     missing = [name for name in names if name not in found.measured]
     if missing:
