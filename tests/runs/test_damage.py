@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import zipfile
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,9 @@ from attnlab._sealed import checksum_of, seal
 from attnlab.runs import Plan, Results, Store, StoreWarning, load_record, run_plan, save_record, unlock
 from attnlab.runs import _zarr as zarr_module
 from attnlab.runs._block import pack
-from attnlab.runs._record import Block, write_block_label
+from attnlab.runs._record import Block, Sources, write_block_label
 from attnlab.runs._stack import Stack
+from attnlab.runs._work import load_work
 from attnlab.runs._zarr import Damaged, open_zarr, pack_zarr
 
 DATA = xr.Dataset(
@@ -120,7 +122,8 @@ def test_nothing_is_unpickled(tmp_path, craft, works):
     crafted = rewritten(stacks, in_stack)
     digest = hashlib.sha256(crafted).hexdigest()
     old.with_name(f"{digest[:24]}.zip").write_bytes(crafted)
-    write_block_label(old.parent, Block(digest[:24], digest, len(crafted), (plan.runs[0].hash,)))
+    source = load_work(plan.work).source.hash
+    write_block_label(old.parent, Block(digest[:24], digest, len(crafted), (plan.runs[0].hash,), source))
     old.unlink()
     results = Results.read(tmp_path / "sweep")
     with pytest.warns(StoreWarning, match="nothing was read from it"):
@@ -315,7 +318,9 @@ GRID = {f"g{i}": list(range(10)) for i in range(9)}
 )
 def test_a_false_plan_is_refused_at_once(works, tmp_path, changed, words):
     plan = Plan(f"{works}:numbers", name="p", grid={"seed": [0]}).to_json() | changed
-    (tmp_path / "plan.json").write_bytes(seal("attnlab sweep", 1, {"created": "", "plan": plan}))
+    (tmp_path / "plan.json").write_bytes(
+        seal("attnlab sweep", 1, {"created": "", "plan": plan, "sources": asdict(Sources())})
+    )
     with pytest.raises(AttnlabError, match=words):
         Results.read(tmp_path)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -371,24 +370,6 @@ def test_reading_imports_nothing_and_knows_what_counts(plan_by, tmp_path):
     read = Results.read(tmp_path / "s")
     assert (read.finished, read.missing, read.stale) == (2, 2, 4)
     assert min(values(read)[:2]) > 50
-
-
-def test_stores_that_were_written_before_sources_were_count_as_other_code(plan_by, tmp_path):
-    run_plan(plan_by(4), tmp_path / "s", processes=0)
-    plan, (label,) = tmp_path / "s" / "plan.json", (tmp_path / "s" / "blocks").glob("*.json")
-    plan.write_text(
-        json.dumps({name: part for name, part in json.loads(plan.read_text()).items() if name != "sources"})
-    )
-    record = json.loads(label.read_text())
-    stem = record["stem"] = record["sha256"][:24]
-    del record["source"]
-    label.with_suffix(".zip").rename(label.with_name(f"{stem}.zip"))
-    label.with_name(f"{stem}.json").write_text(json.dumps(record))
-    label.unlink()
-    assert Results.read(tmp_path / "s").finished == 4, "before anything is run, they are all there is"
-    assert run_plan(plan_by(4), tmp_path / "s", processes=0, keep=True).reused == 4
-    results = run_plan(plan_by(4), tmp_path / "s", processes=0)
-    assert (results.finished, results.stale) == (4, 4)
 
 
 @pytest.mark.parametrize("executor", [Processes(2), None])

@@ -21,6 +21,8 @@ from attnlab.runs._stack import Stack
 from attnlab.runs._store import _batches, _is_small, save_failures, save_runs
 from attnlab.runs._work import load_work
 
+SOURCES = {"current": "", "earlier": [], "keep": False}
+
 
 @pytest.fixture
 def plan(works):
@@ -194,7 +196,8 @@ def test_half_written_files_are_nothing(plan, small_blocks):
         ('{"name": "package.json"}', "is not the plan of a sweep"),
         ('{"kind": "attnlab sweep", "schema": 99, "package": "9.0"}', "has schema 99.*9.0"),
         ('{"kind": "attnlab sweep", "schema": 1, "plan": {}}', "has no checksum.*older attnlab"),
-        (seal("attnlab sweep", 1, {"created": "", "plan": {}}).decode(), "not a stored plan"),
+        (seal("attnlab sweep", 1, {"created": "", "plan": {}}).decode(), "it has no 'sources'"),
+        (seal("attnlab sweep", 1, {"created": "", "plan": {}, "sources": SOURCES}).decode(), "not a stored plan"),
         (seal("attnlab sweep", 1, {"created": "", "plan": {}}).decode().replace('""', '"x"'), "edited by hand"),
     ],
 )
