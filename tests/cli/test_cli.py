@@ -91,7 +91,7 @@ def test_a_claim_of_ones_own_from_file_to_page(tmp_path):
     entry = json.loads((out / "claims.json").read_text("utf-8"))["claims"][0]
     assert entry["controls"][0] | {"criteria": []} == {
         "id": "a short query", "should": "reject", "verdict": "fails", "ok": True, "criteria": [],
-        "statement": "keys that can do nothing must not be found to help",
+        "statement": "keys that can do nothing must not be found to help", "reason": "",
     }  # fmt: skip
     (out / "report.html").unlink()
     assert attnlab("report", "my_claim", cwd=tmp_path).returncode == 0
