@@ -190,8 +190,8 @@ def certify(
     steepest = float(np.max(np.abs(gradient)))
     norm = float(jnp.linalg.norm(theta))
     before = 0.0
-    if isinstance(what, WordAttention):
-        reduced = reduced_problem(what, then, l2=l2)  # pyright: ignore[reportArgumentType]
+    if isinstance(what, WordAttention) and isinstance(then, Corpus):
+        reduced = reduced_problem(what, then, l2=l2)
         kept = problem.flatten(reduced.model(reduced.start).expand())
         before = float(jnp.linalg.norm(theta - kept)) if l2 > 0 else 0.0  # Newton's step along what is only penalised
         problem, theta = reduced, reduced.start
