@@ -1,6 +1,6 @@
 """Kill sweeps at random moments and go on: python tools/kill.py 100 --seed 0
 
-A sweep of 40 short runs is started in a process of its own. After a random time the process, or one of its workers, is
+A sweep of 60 short runs is started in a process of its own. After a random time the process, or one of its workers, is
 killed (SIGKILL). Whatever was stored before must be there afterwards, bit for bit, and the next process goes on with
 it; a sweep that is finished must equal one that nobody disturbed.
 """
@@ -22,7 +22,7 @@ from attnlab._errors import AttnlabError
 from attnlab.runs import Plan, Results, run_plan
 
 WORK = Path(__file__).parents[1] / "tests" / "runs" / "_works.py"
-RUNS = 40
+RUNS = 60
 
 
 def plan(diary: Path | str, seconds: float) -> Plan:
@@ -47,8 +47,13 @@ def kill_often(count: int, seed: int, folder: Path) -> dict[str, int]:
     while found["kills of the owner"] + found["kills of a worker"] < count:
         place, diary = folder / f"sweep{sweep}", folder / f"diary{sweep}"
         diary.mkdir(exist_ok=True)
+        there = _blocks(place)
         owner = _start(place, diary)
         _wait_for_a_run(owner, diary)
+        # Most kills come when the owner has stored something, the others perhaps before.
+        waits = rng.random() < 0.8
+        while waits and owner.poll() is None and _blocks(place) <= there:
+            time.sleep(0.02)
         time.sleep(rng.uniform(0.0, 2.0))
         before = compare(place, set())
         workers = [pid for pid in _pids(diary) if _parent(pid) == owner.pid]
@@ -64,7 +69,7 @@ def kill_often(count: int, seed: int, folder: Path) -> dict[str, int]:
             found["kills of the owner"] += 1
         owner.wait()
         _wait_for_orphans(diary)
-        if len(compare(place, before)) >= RUNS // 2:
+        if len(compare(place, before)) >= RUNS * 3 // 4:
             run_plan(plan(diary, 0.1), place, processes=2, progress=False)
             compare(place, set(range(RUNS)))
             found["sweeps finished"] += 1
@@ -88,6 +93,10 @@ def _bits(results: Results) -> dict[int, str]:
             data = results.run(index)
             found[index] = repr({name: (v.dims, v.dtype, v.values.tobytes()) for name, v in data.variables.items()})
     return found
+
+
+def _blocks(place: Path) -> set[str]:
+    return {path.name for path in place.glob("blocks/*.zip")}
 
 
 def _pids(diary: Path) -> set[int]:

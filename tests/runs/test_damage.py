@@ -136,6 +136,9 @@ def test_what_is_packed_comes_back():
     with open_zarr(pack_zarr({"": DATA, "inner": DATA})) as (store, groups):
         assert groups == ["", "inner"]
         xr.testing.assert_identical(xr.open_zarr(store, consolidated=False, chunks=None).load(), DATA)
+    chunks = {name: {"chunks": (3,)} for name in ("value", "word", "x")}  # the last of each is not full
+    with open_zarr(pack_zarr({"": DATA}, {"": chunks})) as (store, _):
+        xr.testing.assert_identical(xr.open_zarr(store, consolidated=False, chunks=None).load(), DATA)
 
 
 def huge(about):
