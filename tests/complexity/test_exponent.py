@@ -77,3 +77,16 @@ def test_what_is_no_family_of_curves_is_refused():
         exponent(errors.isel(features=0), 0.1)
     with pytest.raises(AttnlabError, match="at least two"):
         exponent(errors.isel(features=[0]), 0.1)
+
+
+def test_each_seed_has_an_exponent_of_its_own_where_its_curves_cross():
+    rng = np.random.default_rng(0)
+    errors = growing(1.0, rng, 0.1)
+    found = exponent(errors, 0.1)
+    for k, seed in enumerate(found.per_seed["seed"].values):
+        alone = errors.isel(seed=[k] * 2).assign_coords(seed=[0, 1])  # a curve and its copy: their median is the curve
+        single = exponent(alone, 0.1)
+        if single.kind == "exact":
+            assert float(found.per_seed.sel(seed=seed)) == pytest.approx(single.value, rel=1e-9)
+        else:
+            assert np.isnan(float(found.per_seed.sel(seed=seed)))

@@ -33,6 +33,7 @@ class Exponent:
     - ``kind`` of ``value``: ``"exact"``; ``"at least"`` or ``"at most"`` where n_ε lies off the grid of sizes for
       some p; ``"unknown"`` (nan) where the grids leave it open;
     - ``interval``: over seeds, resampled for all p together; infinite where grids end;
+    - ``per_seed``: the exponent of each seed's own n_ε, dims (seed,), nan where one of these lies off the grid;
     - ``needed``: n_ε of each p, in the order of ``features``; ``off_grid``: what lies off the grid, by p.
     """
 
@@ -41,6 +42,7 @@ class Exponent:
     interval: Interval
     features: tuple[float, ...]
     needed: tuple[NeededSamples, ...]
+    per_seed: xr.DataArray
 
     @property
     def off_grid(self) -> dict[float, str]:
@@ -95,7 +97,10 @@ def exponent(
     if data.sizes["seed"] < MIN_RUNS:
         interval = Interval(low=-math.inf, high=math.inf, estimate=value, confidence=confidence)
     needed = tuple(needed_of(one, level, drawn, confidence) for one, drawn in zip(every, needs, strict=True))
-    return Exponent(kind_of(low[0], high[0], -math.inf), value, interval, tuple(p.tolist()), needed)
+    least, most = _slope(weights, [one.needed(one.values, level) for one in every])
+    own = xr.DataArray(np.where(least == most, least, np.nan), dims="seed", coords={"seed": every[0].seeds})
+    kind = kind_of(low[0], high[0], -math.inf)
+    return Exponent(kind, value, interval, tuple(p.tolist()), needed, own)
 
 
 def _slope(weights: np.ndarray, needed: list[Needed]) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,7 @@ from attnlab.stats import CONFIDENCE
 from attnlab.studies._measure import axis
 
 if TYPE_CHECKING:
-    from attnlab.complexity import NeededSamples, SampleRatio
+    from attnlab.complexity import Exponent, NeededSamples, SampleRatio
     from attnlab.complexity._curves import Statistic
 
 FALL, SLACK = 0.05, 0.001  # a fit has settled if its late fall is below 5 % of its loss, or below 0.001
@@ -156,7 +156,7 @@ def _numbers(found: NeededSamples | SampleRatio | None, asked: int) -> tuple[flo
     return found.value, found.interval.low, found.interval.high, str(kind), found.per_seed.size, asked
 
 
-def _own(found: NeededSamples | SampleRatio | None, seeds: np.ndarray) -> np.ndarray:
+def _own(found: NeededSamples | SampleRatio | Exponent | None, seeds: np.ndarray) -> np.ndarray:
     """What each seed gave by itself; nan where it has none."""
     if found is None:
         return np.full(len(seeds), np.nan)
@@ -168,17 +168,20 @@ def _exponents(
 ) -> dict[str, Any]:
     from attnlab.complexity import exponent
 
-    found = []
+    found, own = [], []
     for k, student in enumerate(scores["student"].values.tolist()):
         one = scores.isel(student=k, drop=True).dropna("seed", how="all").dropna(dim, how="all")
         if one.sizes[dim] < 2:
             found.append(_ABSENT)
+            own.append(_own(None, scores["seed"].values))
             continue
         fit = exponent(one, question.level, dim=dim, confidence=confidence, **question.how)
         asked = max(data.sizes["seed"] for (name, _), data in arms.items() if name == student)
         found.append((fit.value, fit.interval.low, fit.interval.high, fit.kind, one.sizes["seed"], asked))
+        own.append(_own(fit, scores["seed"].values))
     names = tuple(f"exponent{end}" for end in ("", "_low", "_high", "_kind", "_seeds", "_asked"))
-    return {name: ("student", np.array(values)) for name, values in zip(names, zip(*found, strict=True), strict=True)}
+    table = {name: ("student", np.array(values)) for name, values in zip(names, zip(*found, strict=True), strict=True)}
+    return {**table, "exponent_own": (("student", "seed"), np.array(own))}
 
 
 def _unsettled(table: xr.Dataset) -> xr.DataArray:

@@ -89,6 +89,9 @@ def compare_steps(
         ends = [_ratio(table, one, other, confidence) for one, other in asked]
         for place, tail in enumerate(("", "_low", "_high", "_kind")):
             table[f"{name}{tail}"] = dims, np.array([end[place] for end in ends]).reshape(size)
+        own = np.array([_own(table, one, other) for one, other in asked])
+        table[f"{name}_own"] = (*dims, "seed"), own.reshape(*size, -1)
+        table[f"{name}_seeds"] = dims, np.isfinite(own).sum(axis=1).reshape(size)
     return table.assign_attrs(moved=MOVED, longer=LONGER)
 
 
@@ -118,6 +121,14 @@ def _settled(moved: xr.DataArray) -> int | str:
         f"not known: {moved.variant.values} has not settled, from {last} to {LONGER * last} steps its median error "
         f"moves by {share}"
     )
+
+
+def _own(table: xr.Dataset, one: tuple[str, Any], other: tuple[str, Any]) -> np.ndarray:
+    """Each seed's own ratio; nan where one of the two was not run, or has not settled."""
+    if any(steps not in table.steps.values for _, steps in (one, other)):
+        return np.full(table.sizes["seed"], np.nan)
+    first, second = (table.error.sel(variant=v, steps=s, drop=True) for v, s in (one, other))
+    return (first / second).values
 
 
 def _ratio(
