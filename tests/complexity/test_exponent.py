@@ -81,7 +81,7 @@ def test_what_is_no_family_of_curves_is_refused():
 
 def test_each_seed_has_an_exponent_of_its_own_where_its_curves_cross():
     rng = np.random.default_rng(0)
-    errors = growing(1.0, rng, 0.1)
+    errors = growing(1.0, rng, 1.0).assign_coords(seed=range(16))
     found = exponent(errors, 0.1)
     for k, seed in enumerate(found.per_seed["seed"].values):
         alone = errors.isel(seed=[k] * 2).assign_coords(seed=[0, 1])  # a curve and its copy: their median is the curve
