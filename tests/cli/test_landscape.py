@@ -19,7 +19,7 @@ def test_from_the_command_to_the_page_and_again(run):
     assert 0 < first["smallest"] < first["largest"]
     assert sum(point["starts"] for point in shown["points"]) == 3
     assert "3 starts end: 3 at a minimum." in shown["about"]["summary"]
-    assert any("a minimum: ‖∇L‖ = " in sentence for sentence in shown["about"]["summary"])
+    assert any("a minimum: Newton distance " in sentence for sentence in shown["about"]["summary"])
     assert shown["about"]["settings"]["parameters"] == 36
     page = Path("landscape/report.html").read_text("utf-8")
     assert "--model known-attention" in page

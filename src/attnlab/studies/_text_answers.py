@@ -246,7 +246,7 @@ def good_cards(data: dict[str, xr.Dataset]) -> list[dict[str, Any]]:
         one = data["polish"].isel(seed=0)
         cards.append(card(
             "with a penalty",
-            f"With l2 = {float(one.l2):.2g} and about the same training loss there is a stationary point "
+            f"With l2 = {float(one.l2):.2g} and about the same training loss there is a point "
             f"({one.kind.values!s}) with test accuracy {float(one.accuracy_test):.3f}.",
             str(one.kind.values), "what the polish found",
         ))  # fmt: skip
