@@ -123,9 +123,6 @@ def find_points(s: PointSettings, context: RunContext) -> xr.Dataset:
     return data.assign(theta=(("start", "parameter"), found.theta.values)) if s.keep else data
 
 
-find_points.version = 1  # pyright: ignore[reportFunctionMemberAccess]
-
-
 @dataclass(frozen=True)
 class Made:
     """A problem, where its search starts (starts, parameters), and the prediction error of a point."""
