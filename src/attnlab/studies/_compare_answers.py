@@ -98,6 +98,8 @@ def _ratio(values: np.ndarray, other: np.ndarray, falling: bool) -> tuple[float,
     a, b = ((x[both] if falling else 1 - x[both]) for x in (values, other))
     if not len(b) or np.median(b) <= 0:
         return np.nan, np.nan, np.nan
+    if np.array_equal(a, b):  # a variant over itself
+        return 1.0, 1.0, 1.0
     if min(a.min(), b.min()) <= 0:
         return float(np.median(a) / np.median(b)), np.nan, np.nan
     found = interval_of(a / b, "median ratio")
