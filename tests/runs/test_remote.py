@@ -268,7 +268,7 @@ def test_a_command_writes_its_record_and_page_to_a_url(tmp_path, url):
 
 
 def test_verdicts_at_a_url_are_drawn_again(url):
-    save_record(place(url), "claims.json", 1, {"about": {"seeds": 1}, "claims": []}, {})
+    save_record(place(url), "claims.json", 2, {"about": {"seeds": 1}, "claims": [], "looks": {}}, {})
     assert f"page: {url}/report.html" in command("report", url)
 
 

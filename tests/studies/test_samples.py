@@ -153,7 +153,8 @@ def test_answers_of_made_up_curves_are_the_known_ones():
     np.testing.assert_allclose(found.extrapolated.sel(student="baseline"), [40, 160, 640], rtol=0.05)
     ends = end_values(found, "ratio", student="known", features=16)
     assert ends[1] <= ends[0] <= ends[2]
-    assert ends.attrs == {"kind": "exact", "seeds": 8}
+    assert (ends.attrs["kind"], ends.attrs["seeds"], ends.attrs["asked"]) == ("exact", 8, 8)
+    np.testing.assert_allclose(list(ends.attrs["by_seed"].values()), float(ends[0]), rtol=0.05)
 
 
 def test_what_a_grid_does_not_reach_is_never_an_infinite_ratio():
