@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from attnlab._errors import AttnlabError
-from attnlab.stats import LOCATIONS, interval_of
+from attnlab.stats import LOCATIONS, Location, interval_of
 
 VALUES = np.random.default_rng(0).lognormal(0.3, 0.8, 11)
 
@@ -30,7 +30,8 @@ def test_a_median_lies_between_order_statistics_of_known_coverage():
 
 
 def test_ratios_are_taken_in_logarithms():
-    for ratio, plain in (("geometric mean", "mean"), ("median ratio", "median")):
+    pairs: list[tuple[Location, Location]] = [("geometric mean", "mean"), ("median ratio", "median")]
+    for ratio, plain in pairs:
         logs, found = interval_of(np.log(VALUES), plain), interval_of(VALUES, ratio)
         expected = np.exp([logs.low, logs.high, logs.estimate])
         np.testing.assert_allclose([found.low, found.high, found.estimate], expected, rtol=1e-12)
