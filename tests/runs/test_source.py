@@ -384,7 +384,7 @@ def test_code_that_is_edited_while_a_sweep_begins(plan_by, tmp_path, executor):
     if executor is None:
         results = run_plan(plan, tmp_path / "s", processes=0, on_event=edit)
         assert max(values(results)) < 50
-        with pytest.raises(AttnlabError, match="was edited after this process had loaded it; start Python anew"):
+        with pytest.raises(AttnlabError, match="was edited after this process had loaded it; restart Python"):
             run_plan(plan, tmp_path / "s", processes=0)
         return
     with pytest.raises(CodeChanged, match=r"study.py:work changed while the sweep was under way.*start the same"):

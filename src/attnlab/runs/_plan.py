@@ -66,7 +66,7 @@ class Plan:
     Each run has a hash of its settings (the work function's name, all settings, root seed), of which its random key is
     made. It does not depend on the rest of the plan, nor on the work function's code: a grid that grows keeps the runs
     that are finished, and an edit changes no random numbers. By which code a run was made is stored beside it, and
-    ``run_plan`` computes runs anew whose code was edited since.
+    ``run_plan`` computes runs again whose code was edited since.
 
     >>> plan = Plan("attnlab.runs._example:work", name="powers", base={"exponent": 2}, grid={"number": [1, 2, 3]})
     >>> [dict(run.settings) for run in plan.runs][-1]

@@ -38,7 +38,7 @@ def run_plan(
 
     - ``keep``: use stored runs that other code made, too. By default runs of a work function that was edited since, or
       of which anything that it reaches was, stay in the folder, are not used (``Results.stale`` counts them) and are
-      computed anew, with the same random numbers as before.
+      computed again, with the same random numbers as before.
 
     Interrupted at any moment, by Ctrl-C or ``kill -9``, the same call goes on where it was. Ctrl-C does not raise:
     what is finished is stored and ``Results.interrupted`` is true. A second Ctrl-C raises ``KeyboardInterrupt``.
@@ -75,7 +75,7 @@ def _refuse_edited(work: str) -> None:
     """Refuse to run what this process has loaded if the files say something else by now: workers would load that."""
     if load_work(work).source.is_edited:
         raise AttnlabError(
-            f"the code of {work} was edited after this process had loaded it; start Python anew (in a notebook: "
+            f"the code of {work} was edited after this process had loaded it; restart Python (in a notebook: "
             "restart the kernel), so that runs are made by the new code"
         )
 
@@ -92,9 +92,9 @@ def _compute(
         reached = stack.enter_context(_reached(store.folder, executor))
         job = Job(plan.work, reached, plan.root_seed, store.sources.current)
         outcomes = stack.enter_context(closing(executor.outcomes(job, chunks, interrupt)))
-        anew = sum(run.hash in foreign for run in missing)
-        if anew and not bar.disable:
-            bar.console.print(stale_words(anew), markup=False, highlight=False)
+        stale = sum(run.hash in foreign for run in missing)
+        if stale and not bar.disable:
+            bar.console.print(stale_words(stale), markup=False, highlight=False)
         reporter = Reporter(plan.name, len(plan.runs), len(plan.runs) - len(missing), bar, on_event)
         reporter.tell(0, 0, 0)
         for outcome in outcomes:
