@@ -5,11 +5,12 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 ONE_THREAD := XLA_FLAGS="--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1" OMP_NUM_THREADS=1
 JOBS ?= 2
 
-.PHONY: help test lint types unit coverage reproduce bench constraints clean
+.PHONY: help test lint types unit golden coverage reproduce bench constraints clean
 
 help:
 	@echo "make test       create .venv, install, run lint, types and tests"
 	@echo "make coverage   how often 95 % intervals cover the truth, by simulation"
+	@echo "make golden     every claim and command again: the same numbers to 1e-12? (10 minutes)"
 	@echo "make reproduce  create .venv, install, run the main job, write results/"
 	@echo "make bench      speed against PyTorch; writes build/bench.json"
 
@@ -36,6 +37,9 @@ types: .venv/installed
 
 unit: .venv/installed
 	$(ONE_THREAD) $(BIN)/pytest -n $(JOBS) --dist loadfile
+
+golden: .venv/installed
+	$(ONE_THREAD) $(BIN)/python tools/golden.py
 
 coverage: .venv/installed
 	$(ONE_THREAD) $(BIN)/pytest -q -m coverage tests/stats/test_coverage.py
