@@ -1,7 +1,8 @@
 """Build the compiled row-sum kernel; everything else is in ``pyproject.toml``.
 
-The extension is optional: without a C++ compiler the package installs all the same and sums rows with
-XLA's own gather and scatter, several times slower (``attnlab.models.kernel()`` says which one is in use).
+The extension is optional: without a C++ compiler the package installs all the same and sums rows
+with XLA's own gather and scatter, several times slower (``attnlab.models.kernel()`` says which one
+is in use).
 """
 
 from pathlib import Path

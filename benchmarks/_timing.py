@@ -20,7 +20,9 @@ def use_one_thread() -> None:
 
 
 def interleaved(subjects: dict[str, Callable[[], None]], repeats: int = 7) -> dict[str, float]:
-    """Median CPU seconds of a call of each subject, in turns, so that a slow minute slows all of them."""
+    """Median CPU seconds of a call of each subject, in turns, so that a slow minute slows all of
+    them.
+    """
     for call in subjects.values():
         call()
     times: dict[str, list[float]] = {name: [] for name in subjects}
@@ -32,6 +34,8 @@ def interleaved(subjects: dict[str, Callable[[], None]], repeats: int = 7) -> di
     return {name: sorted(values)[len(values) // 2] for name, values in times.items()}
 
 
-def result(name: str, against: str, ratio: float, target: float | None, **more: object) -> dict[str, object]:
+def result(
+    name: str, against: str, ratio: float, target: float | None, **more: object
+) -> dict[str, object]:
     """One line of ``build/bench.json``."""
     return {"name": name, "against": against, "ratio": ratio, "target": target, **more}

@@ -1,4 +1,6 @@
-"""The two PyTorch references: a module as a research script writes it, and one with attnlab's own algebra."""
+"""The two PyTorch references: a module as a research script writes it, and one with attnlab's own
+algebra.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ class PlainModule(torch.nn.Module):
 
     def __init__(self, model: WordAttention):
         super().__init__()
-        self.embeddings = torch.nn.Embedding.from_pretrained(_tensor(model.embeddings), freeze=False)
+        self.embeddings = torch.nn.Embedding.from_pretrained(
+            _tensor(model.embeddings), freeze=False
+        )
         self.keys = torch.nn.Embedding.from_pretrained(_tensor(model.keys), freeze=False)
         self.register_buffer("query", _tensor(model.query))
         head = model.head
@@ -33,8 +37,14 @@ class PlainModule(torch.nn.Module):
             assert isinstance(head, TwoLayerHead)
             first = torch.nn.Linear(head.weight1.shape[0], head.weight1.shape[1])
             second = torch.nn.Linear(head.weight2.shape[0], head.weight2.shape[1])
-            first.weight.data, first.bias.data = _tensor(head.weight1).T.contiguous(), _tensor(head.bias1)
-            second.weight.data, second.bias.data = _tensor(head.weight2).T.contiguous(), _tensor(head.bias2)
+            first.weight.data, first.bias.data = (
+                _tensor(head.weight1).T.contiguous(),
+                _tensor(head.bias1),
+            )
+            second.weight.data, second.bias.data = (
+                _tensor(head.weight2).T.contiguous(),
+                _tensor(head.bias2),
+            )
             self.head = torch.nn.Sequential(first, torch.nn.ReLU(), second)
 
     def forward(self, words: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -52,7 +62,11 @@ def plain_steps(model: WordAttention, corpus: Corpus, step_size: float) -> Calla
     mask = np.arange(words.shape[1]) < lengths[:, None]
     words[mask] = tokens
     module = PlainModule(model)
-    data = torch.from_numpy(words), torch.from_numpy(mask), torch.tensor(corpus.labels, dtype=torch.int64)
+    data = (
+        torch.from_numpy(words),
+        torch.from_numpy(mask),
+        torch.tensor(corpus.labels, dtype=torch.int64),
+    )
     optimizer = torch.optim.SGD([p for p in module.parameters() if p.requires_grad], lr=step_size)
 
     def run(steps: int) -> float:
@@ -81,15 +95,21 @@ class _Product(torch.autograd.Function):
 
 
 def algebra_steps(model: WordAttention, corpus: Corpus, step_size: float) -> Callable[[int], float]:
-    """The same with sparse CSR products, projection before pooling and the reduced coordinates of attnlab."""
+    """The same with sparse CSR products, projection before pooling and the reduced coordinates of
+    attnlab.
+    """
     values = torch.tensor(corpus.counts, dtype=torch.float32)
     shape = (len(corpus), len(corpus.vocabulary))
     by_word = corpus.by_word
-    matrix = torch.sparse_csr_tensor(torch.tensor(corpus.offsets), torch.tensor(corpus.words).long(), values, shape)
+    matrix = torch.sparse_csr_tensor(
+        torch.tensor(corpus.offsets), torch.tensor(corpus.words).long(), values, shape
+    )
     transposed = torch.sparse_csr_tensor(
-        torch.tensor(by_word.offsets), torch.tensor(by_word.sentences).long(),
-        torch.tensor(by_word.counts, dtype=torch.float32), (shape[1], shape[0]),
-    )  # fmt: skip
+        torch.tensor(by_word.offsets),
+        torch.tensor(by_word.sentences).long(),
+        torch.tensor(by_word.counts, dtype=torch.float32),
+        (shape[1], shape[0]),
+    )
     labels = torch.tensor(corpus.labels, dtype=torch.int64)
     start, query = _tensor(model.embeddings), _tensor(model.query)
     along = torch.zeros(shape[1])
@@ -106,7 +126,9 @@ def algebra_steps(model: WordAttention, corpus: Corpus, step_size: float) -> Cal
         for _ in range(steps):
             first = _projection(head)
             scores = (metric * along).requires_grad_()
-            table = (coordinates @ first if trained else table0 + coordinates @ square).requires_grad_()
+            table = (
+                coordinates @ first if trained else table0 + coordinates @ square
+            ).requires_grad_()
             rest = [leaf.detach().requires_grad_() for leaf in head[1:]]
             e = torch.exp(scores - scores.max().detach()).unsqueeze(1)
             z = _Product.apply(torch.cat([e, e * table], dim=1), matrix, transposed)
@@ -119,7 +141,10 @@ def algebra_steps(model: WordAttention, corpus: Corpus, step_size: float) -> Cal
                 coordinates = coordinates - step_size * dtable @ first.T
                 binary = head[0].shape[1] == 2
                 moved = torch.cat([dfirst, -dfirst], dim=1) if binary else dfirst
-                head = [head[0] - step_size * moved, *(h - step_size * d for h, d in zip(rest, drest, strict=True))]
+                head = [
+                    head[0] - step_size * moved,
+                    *(h - step_size * d for h, d in zip(rest, drest, strict=True)),
+                ]
             else:
                 coordinates = coordinates - step_size * dtable
         return float(loss.detach())

@@ -1,8 +1,9 @@
-"""A million texts: reading, indexing, one epoch, memory: ``python benchmarks/bench_corpus.py [rows …]``.
+"""A million texts: reading, indexing, one epoch, memory: ``python benchmarks/bench_corpus.py [rows
+…]``.
 
-Texts are made up: about 12 words each of a vocabulary of 50 000 by Zipf's law, two classes that depend on the words.
-Every size is measured in a process of its own, whose memory is looked at while it runs: ``build/corpus_memory.csv``,
-and a picture of it where Matplotlib is installed.
+Texts are made up: about 12 words each of a vocabulary of 50 000 by Zipf's law, two classes that
+depend on the words. Every size is measured in a process of its own, whose memory is looked at while
+it runs: ``build/corpus_memory.csv``, and a picture of it where Matplotlib is installed.
 """
 
 from __future__ import annotations
@@ -46,15 +47,20 @@ def write_texts(path: Path, rows: int, seed: int = 0) -> None:
             words = np.minimum(np.searchsorted(upto, rng.random(int(ends[-1]))), _VOCABULARY - 1)
             parts = np.split(words, ends[:-1])
             labels = ["pos" if part.sum() % 3 == 0 or part[0] % 2 else "neg" for part in parts]
-            writer.write_table(pa.table({"text": [" ".join(names[p]) for p in parts], "label": labels}, schema))
+            writer.write_table(
+                pa.table({"text": [" ".join(names[p]) for p in parts], "label": labels}, schema)
+            )
 
 
 def child(folder: Path) -> dict[str, float]:
-    """Read and index a file, then train one epoch; CPU seconds of each, and the largest memory so far after each."""
+    """Read and index a file, then train one epoch; CPU seconds of each, and the largest memory so
+    far after each.
+    """
     from attnlab.studies import TextSource, prepare_texts
 
     def prepare(name: str) -> Any:
-        # All words are known at every size: a limit below what is there would make large corpora cheaper.
+        # All words are known at every size: a limit below what is there would make large corpora
+        # cheaper.
         source = TextSource((str(folder / f"{name}.parquet"),), max_words=_VOCABULARY)
         return prepare_texts(source, folder=folder / name, stream_bytes=0)
 
@@ -62,9 +68,17 @@ def child(folder: Path) -> dict[str, float]:
     prepare("few")  # imports
     begun, clock = time.process_time(), time.perf_counter()
     prepared = prepare("texts")
-    found = {"index": time.process_time() - begun, "index_clock": time.perf_counter() - clock, "index_peak": _peak()}
+    found = {
+        "index": time.process_time() - begun,
+        "index_clock": time.perf_counter() - clock,
+        "index_peak": _peak(),
+    }
     print(json.dumps({"stage": "training"}), flush=True)
-    return found | {"epoch": _epoch(prepared.train), "peak": _peak(), "words": len(prepared.vocabulary)}
+    return found | {
+        "epoch": _epoch(prepared.train),
+        "peak": _peak(),
+        "words": len(prepared.vocabulary),
+    }
 
 
 def _epoch(corpus: Any) -> float:
@@ -76,8 +90,19 @@ def _epoch(corpus: Any) -> float:
 
     def seconds(steps: int) -> float:
         begun = time.process_time()
-        train(config, corpus, steps=steps, seeds=[0], optimizer=GradientDescent(0.1), record=(), when=Every(steps),
-              words=(), batch_size=_BATCH, dtype="float32", progress=False)  # fmt: skip
+        train(
+            config,
+            corpus,
+            steps=steps,
+            seeds=[0],
+            optimizer=GradientDescent(0.1),
+            record=(),
+            when=Every(steps),
+            words=(),
+            batch_size=_BATCH,
+            dtype="float32",
+            progress=False,
+        )
         return time.process_time() - begun
 
     steps = len(corpus) // _BATCH
@@ -88,17 +113,27 @@ def _epoch(corpus: Any) -> float:
 
 
 def _peak() -> float:
-    """The largest memory of this process so far, in bytes; what is mapped from files counts while it is there."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    """The largest memory of this process so far, in bytes; what is mapped from files counts while
+    it is there.
+    """
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+        1 if sys.platform == "darwin" else 1024
+    )
 
 
 def _memory(pid: int) -> tuple[float, float]:
-    """Memory of a process now, and how much of it is its own rather than mapped from files; nan where not known."""
+    """Memory of a process now, and how much of it is its own rather than mapped from files; nan
+    where not known.
+    """
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
         return float("nan"), float("nan")
-    sizes = {line.split(":")[0]: line.split()[1] for line in lines if line.startswith(("VmRSS:", "RssAnon:"))}
+    sizes = {
+        line.split(":")[0]: line.split()[1]
+        for line in lines
+        if line.startswith(("VmRSS:", "RssAnon:"))
+    }
     total, own = (1024 * float(sizes.get(name, "nan")) for name in ("VmRSS", "RssAnon"))
     return total, own
 
@@ -109,7 +144,9 @@ def measure_size(rows: int) -> tuple[dict[str, float], list[tuple[float, float, 
         write_texts(Path(place) / "texts.parquet", rows)
         with open(Path(place) / "said", "w+") as said:
             process = subprocess.Popen(
-                [sys.executable, str(HERE), "--child", place], stdout=said, env=os.environ | ONE_THREAD
+                [sys.executable, str(HERE), "--child", place],
+                stdout=said,
+                env=os.environ | ONE_THREAD,
             )
             begun, course, stage = time.perf_counter(), [], "reading"
             while process.poll() is None:
@@ -118,7 +155,9 @@ def measure_size(rows: int) -> tuple[dict[str, float], list[tuple[float, float, 
                 course.append((time.perf_counter() - begun, *_memory(process.pid), stage))
                 time.sleep(0.1)
             if process.returncode:
-                raise SystemExit(f"the process that measures {rows} rows ended with {process.returncode}")
+                raise SystemExit(
+                    f"the process that measures {rows} rows ended with {process.returncode}"
+                )
             return json.loads(Path(said.name).read_text().splitlines()[-1]), course
 
 
@@ -144,11 +183,17 @@ def _written(course: list[tuple[float, float, float, str]], rows: int) -> None:
     times, resident, own, stages = zip(*course, strict=True)
     figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
     axes.plot(times, [value / _GIB for value in resident], label="resident")
-    axes.plot(times, [value / _GIB for value in own], label="of it not mapped from files", linestyle="--")
+    axes.plot(
+        times, [value / _GIB for value in own], label="of it not mapped from files", linestyle="--"
+    )
     if "training" in stages:
-        axes.axvline(times[stages.index("training")], color="grey", linestyle=":", label="training begins")
+        axes.axvline(
+            times[stages.index("training")], color="grey", linestyle=":", label="training begins"
+        )
     axes.axhline(6, color="tab:red", linewidth=0.8, label="limit")
-    axes.set(xlabel="seconds", ylabel="GiB", ylim=(0, 6.5), title=f"Memory over time, {rows:,} texts")
+    axes.set(
+        xlabel="seconds", ylabel="GiB", ylim=(0, 6.5), title=f"Memory over time, {rows:,} texts"
+    )
     axes.legend()
     figure.savefig(BUILD / "corpus_memory.png", dpi=120)
     plt.close(figure)
@@ -165,17 +210,32 @@ def measure(sizes: tuple[int, ...] = ROWS) -> list[dict[str, object]]:
         _written(course, rows)
     most, last = sizes[-1], found[-1]
     lines = [
-        result(f"texts a second, {most:,} read and indexed", "1 text", most / last["index"], 20_000),
-        result(f"peak memory of {most:,} texts, indexed and trained", "1 GiB", last["peak"] / _GIB, 6.0, at_most=True),
+        result(
+            f"texts a second, {most:,} read and indexed", "1 text", most / last["index"], 20_000
+        ),
+        result(
+            f"peak memory of {most:,} texts, indexed and trained",
+            "1 GiB",
+            last["peak"] / _GIB,
+            6.0,
+            at_most=True,
+        ),
         result(f"peak memory of {most:,} texts, indexed", "1 GiB", last["index_peak"] / _GIB, None),
-    ]  # fmt: skip
+    ]
     if len(sizes) > 1:
         for name in ("index", "epoch"):
             slope = _exponent(list(sizes), [one[name] for one in found])
-            lines.append(result(
-                f"exponent of {name} in the number of texts ({slope:.2f}), off 1 by", "1", abs(slope - 1), 0.1,
-                at_most=True, judged=idle, exponent=slope,
-            ))  # fmt: skip
+            lines.append(
+                result(
+                    f"exponent of {name} in the number of texts ({slope:.2f}), off 1 by",
+                    "1",
+                    abs(slope - 1),
+                    0.1,
+                    at_most=True,
+                    judged=idle,
+                    exponent=slope,
+                )
+            )
     return lines
 
 

@@ -27,7 +27,9 @@ _STEP = 0.1
 
 
 def text_corpus() -> tuple[str, Corpus]:
-    """SST-2 where ``ATTNLAB_SST2`` names its folder, else made-up text of its size: Zipf-like words."""
+    """SST-2 where ``ATTNLAB_SST2`` names its folder, else made-up text of its size: Zipf-like
+    words.
+    """
     folder = os.environ.get("ATTNLAB_SST2")
     if folder:
         lines = (Path(folder) / "stsa.binary.train").read_text("utf-8").splitlines()
@@ -42,10 +44,14 @@ def text_corpus() -> tuple[str, Corpus]:
     rows = np.repeat(np.arange(sentences), lengths)
     names = [f"w{i}" for i in range(words)]
     labels = rng.integers(0, 2, sentences)
-    return "Zipf text", Corpus.from_pairs(rows, tokens, labels, vocabulary=names, classes=("0", "1"))
+    return "Zipf text", Corpus.from_pairs(
+        rows, tokens, labels, vocabulary=names, classes=("0", "1")
+    )
 
 
-def our_steps(config: WordAttentionConfig, corpus: Corpus, every: int | None = None) -> Callable[[int], float]:
+def our_steps(
+    config: WordAttentionConfig, corpus: Corpus, every: int | None = None
+) -> Callable[[int], float]:
     """A function that takes so many steps of attnlab's loop, recording 8 words every so many steps."""
     kind = jnp.dtype("float32")
     shared = Shared(WordObjective.of(corpus, kind), {}, jnp.arange(8, dtype=jnp.int32))
@@ -60,7 +66,10 @@ def our_steps(config: WordAttentionConfig, corpus: Corpus, every: int | None = N
         if every is None:
             stops, places = [at + steps], [512 if steps else 0]
         else:
-            stops, places = [at + k for k in range(every, steps + 1, every)], list(range(steps // every))
+            stops, places = (
+                [at + k for k in range(every, steps + 1, every)],
+                list(range(steps // every)),
+            )
         run, rows = advance(rules, run, fixed, shared, *as_slots(stops, places, 512))
         return float(rows["loss"][0])
 
@@ -102,7 +111,13 @@ def measure() -> list[dict[str, object]]:
         )
         ms = times["ours"] / steps * 1e3
         lines += [
-            result(f"step {name}", "plain PyTorch", times["plain"] / plain * 1e3 / ms, target_plain, ms=ms),
+            result(
+                f"step {name}",
+                "plain PyTorch",
+                times["plain"] / plain * 1e3 / ms,
+                target_plain,
+                ms=ms,
+            ),
             result(
                 f"step {name}",
                 "PyTorch, same algebra",
@@ -115,9 +130,13 @@ def measure() -> list[dict[str, object]]:
 
 
 def _same_work(corpus: Corpus, *references) -> None:
-    """The three contestants train the same model: their losses agree after 20 steps from a start that matters."""
+    """The three contestants train the same model: their losses agree after 20 steps from a start
+    that matters.
+    """
     for head in ("fixed", "linear", "two_layer"):
-        config = WordAttentionConfig.for_corpus(corpus, head=head, embedding_std=0.3, query_norm=1.0)
+        config = WordAttentionConfig.for_corpus(
+            corpus, head=head, embedding_std=0.3, query_norm=1.0
+        )
         model = config.init(jax.random.key(0), "float32")
         ours = our_steps(config, corpus)
         ours(20)
@@ -133,7 +152,11 @@ def _recording_cost(corpus: Corpus) -> dict[str, object]:
     none, every = our_steps(config, corpus), our_steps(config, corpus, every=1)
     times = interleaved({"none": lambda: none(500), "every": lambda: every(500)})  # pyright: ignore[reportArgumentType]
     return result(
-        "recording 8 words at every step", "recording none", times["every"] / times["none"], 1.1, at_most=True
+        "recording 8 words at every step",
+        "recording none",
+        times["every"] / times["none"],
+        1.1,
+        at_most=True,
     )
 
 
@@ -153,9 +176,15 @@ print(int(peak.split()[1]) / 2**20)
 
 
 def _memory() -> dict[str, object]:
-    """Peak memory in GiB of 16 seeds × 5000 steps, 8 words recorded at every step, in a process of its own."""
-    done = subprocess.run([sys.executable, "-c", _MEMORY_JOB], capture_output=True, text=True, check=True)
-    return result("memory of 16 seeds × 5000 steps (GiB)", "1 GiB", float(done.stdout), 1.0, at_most=True)
+    """Peak memory in GiB of 16 seeds × 5000 steps, 8 words recorded at every step, in a process of
+    its own.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", _MEMORY_JOB], capture_output=True, text=True, check=True
+    )
+    return result(
+        "memory of 16 seeds × 5000 steps (GiB)", "1 GiB", float(done.stdout), 1.0, at_most=True
+    )
 
 
 if __name__ == "__main__":

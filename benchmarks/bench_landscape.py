@@ -1,4 +1,6 @@
-"""The landscape against plain PyTorch: spectral density, surface; seconds of curvature with word attention on text."""
+"""The landscape against plain PyTorch: spectral density, surface; seconds of curvature with word
+attention on text.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,14 @@ _PROBES, _DEPTH, _POINTS = 8, 64, 51
 def _problem() -> Problem:
     """A baseline of 2016 parameters in float32 on 500 samples."""
     model = BaselineConfig(numbers=62, width=32).init(jax.random.key(0))
-    x, y = jax.random.normal(jax.random.key(1), (500, 62)), jax.random.normal(jax.random.key(2), (500,))
-    single = lambda tree: jax.tree.map(lambda a: a.astype("float32") if eqx.is_array(a) else a, tree)  # noqa: E731
+    x, y = (
+        jax.random.normal(jax.random.key(1), (500, 62)),
+        jax.random.normal(jax.random.key(2), (500,)),
+    )
+
+    def single(tree):
+        return jax.tree.map(lambda a: a.astype("float32") if eqx.is_array(a) else a, tree)
+
     return Problem.of(single(model), squared_error, single({"x": x, "y": y}))
 
 
@@ -46,7 +54,9 @@ class _Torch:
         torch.set_num_threads(1)
         self.torch, model = torch, problem.model(problem.start)
         self.x, self.y = (torch.tensor(np.asarray(problem.data[name])) for name in ("x", "y"))
-        self.weights = [torch.tensor(np.asarray(w), requires_grad=True) for w in (model.w1, model.w2)]
+        self.weights = [
+            torch.tensor(np.asarray(w), requires_grad=True) for w in (model.w1, model.w2)
+        ]
 
     def loss(self, w1, w2):
         hidden = self.torch.nn.functional.softplus(self.x @ w1, beta=4.0, threshold=100)
@@ -57,7 +67,9 @@ class _Torch:
         return v[: w1.numel()].view_as(w1), v[w1.numel() :].view_as(w2)
 
     def density(self, again: bool) -> np.ndarray:
-        """Lanczos with double backward; ``again``: every vector made orthogonal to all before it, as PyHessian does."""
+        """Lanczos with double backward; ``again``: every vector made orthogonal to all before it,
+        as PyHessian does.
+        """
         torch = self.torch
         gradient = torch.autograd.grad(self.loss(*self.weights), self.weights, create_graph=True)
         tops = []
@@ -66,7 +78,9 @@ class _Torch:
             v, before, beta, alphas, betas = v / v.norm(), torch.zeros_like(v), 0.0, [], []
             basis = [v]
             for _ in range(_DEPTH):
-                parts = torch.autograd.grad(gradient, self.weights, grad_outputs=self.split(v), retain_graph=True)
+                parts = torch.autograd.grad(
+                    gradient, self.weights, grad_outputs=self.split(v), retain_graph=True
+                )
                 w = torch.cat([part.reshape(-1) for part in parts]) - beta * before
                 alpha = torch.dot(w, v)
                 w = w - alpha * v
@@ -98,7 +112,9 @@ class _Torch:
 
 def _spectrum(problem: Problem, torch: _Torch) -> list[dict[str, object]]:
     ours = density(problem, probes=_PROBES, depth=_DEPTH).data.node.values[:, -1]
-    np.testing.assert_allclose(ours, torch.density(True), rtol=1e-4)  # every probe finds the same λ_max
+    np.testing.assert_allclose(
+        ours, torch.density(True), rtol=1e-4
+    )  # every probe finds the same λ_max
     seconds = interleaved(
         {
             "ours": lambda: density(problem, probes=_PROBES, depth=_DEPTH),
@@ -110,8 +126,20 @@ def _spectrum(problem: Problem, torch: _Torch) -> list[dict[str, object]]:
     ms = seconds["ours"] * 1e3
     what = f"spectral density, {problem.parameters} parameters"
     return [
-        result(what, "PyTorch Lanczos, reorthogonalised", seconds["again"] / seconds["ours"], 3.0, ms=ms),
-        result(what, "PyTorch Lanczos, bare recurrence", seconds["plain"] / seconds["ours"], None, ms=ms),
+        result(
+            what,
+            "PyTorch Lanczos, reorthogonalised",
+            seconds["again"] / seconds["ours"],
+            3.0,
+            ms=ms,
+        ),
+        result(
+            what,
+            "PyTorch Lanczos, bare recurrence",
+            seconds["plain"] / seconds["ours"],
+            None,
+            ms=ms,
+        ),
     ]
 
 
@@ -129,25 +157,42 @@ def _plane(problem: Problem, torch: _Torch) -> dict[str, object]:
     )
     error = float(np.abs(found.loss.values / theirs - 1).max())
     ratio = seconds["torch"] / seconds["ours"]
-    return result("51 × 51 surface", "PyTorch loop", ratio, 2.5, ms=seconds["ours"] * 1e3, largest_difference=error)
+    return result(
+        "51 × 51 surface",
+        "PyTorch loop",
+        ratio,
+        2.5,
+        ms=seconds["ours"] * 1e3,
+        largest_difference=error,
+    )
 
 
 def _words() -> dict[str, object]:
     """CPU seconds of λ_max and a trace of 16 probes, compilation included."""
     name, corpus = text_corpus()
     config = WordAttentionConfig.for_corpus(
-        corpus, embedding_std=0.1, key_std=0.1, head="linear", query_norm=1.0,
+        corpus,
+        embedding_std=0.1,
+        key_std=0.1,
+        head="linear",
+        query_norm=1.0,
         trained=("embeddings", "keys", "query", "head"),
-    )  # fmt: skip
+    )
     problem = word_problem(config.init(jax.random.key(0), jnp.float32), corpus)
     begun = time.process_time()
     top, total = extremes(problem, ends="largest"), trace(problem, probes=16)
     seconds = time.process_time() - begun
     assert top.largest[0].converged
     return result(
-        f"λ_max and trace, word attention on {name}, {problem.parameters} parameters (s)", "1 s", seconds, 60.0,
-        at_most=True, largest=top.largest[0].value, trace=total.estimate, trace_error=total.standard_error,
-    )  # fmt: skip
+        f"λ_max and trace, word attention on {name}, {problem.parameters} parameters (s)",
+        "1 s",
+        seconds,
+        60.0,
+        at_most=True,
+        largest=top.largest[0].value,
+        trace=total.estimate,
+        trace_error=total.standard_error,
+    )
 
 
 def measure() -> list[dict[str, object]]:

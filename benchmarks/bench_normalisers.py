@@ -1,4 +1,6 @@
-"""Training steps under each normaliser against those under softmax: dense self-attention, and word attention."""
+"""Training steps under each normaliser against those under softmax: dense self-attention, and word
+attention.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ _JUDGED = ("sparsemax", "entmax15")
 _STEP_SIZE, _DENSE_STEPS, _WORD_STEPS = 0.02, 60, 20
 
 
-def _descent(start: Any, loss: Callable[[Any, Any], jax.Array], data: Any, steps: int) -> Callable[[], None]:
+def _descent(
+    start: Any, loss: Callable[[Any, Any], jax.Array], data: Any, steps: int
+) -> Callable[[], None]:
     """A call that takes so many steps of full-batch descent from the start."""
     arrays, rest = eqx.partition(start, eqx.is_inexact_array)
 
@@ -55,30 +59,46 @@ def _dense(samples: int) -> list[dict[str, object]]:
     x = jax.random.normal(jax.random.key(1), (samples, _CONFIG.dim, _CONFIG.words), jnp.float32)
 
     def start(name: str, seed: int) -> Any:
-        # Logits of the size that trained attention has: at the start of training every normaliser keeps all words.
+        # Logits of the size that trained attention has: at the start of training every normaliser
+        # keeps all words.
         config = dataclasses.replace(_CONFIG, normaliser=name, query_scale=2.0)
-        return jax.tree.map(lambda leaf: leaf.astype(jnp.float32), config.init(jax.random.key(seed)))
+        return jax.tree.map(
+            lambda leaf: leaf.astype(jnp.float32), config.init(jax.random.key(seed))
+        )
 
     y = jax.vmap(start("softmax", 2))(x)
     steps = max(1, _DENSE_STEPS * 64 // samples)
     calls = {name: _descent(start(name, 3), _squares, (x, y), steps) for name in _NAMES}
     seconds = interleaved(calls)
-    return [_line(f"dense self-attention step, {samples} samples", name, seconds, steps) for name in _NAMES[1:]]
+    return [
+        _line(f"dense self-attention step, {samples} samples", name, seconds, steps)
+        for name in _NAMES[1:]
+    ]
 
 
 def _words() -> list[dict[str, object]]:
-    """The topic task on padded bags, against the pooled exponential of ``train``, which is softmax's alone."""
+    """The topic task on padded bags, against the pooled exponential of ``train``, which is
+    softmax's alone.
+    """
     corpus = TopicTask().sample(1000, key=jax.random.key(0))
     bags, config = Bags.of(corpus), WordAttentionConfig.for_corpus(corpus, head="linear")
     start = config.init(jax.random.key(1))
-    calls = {name: _descent(start, BagLoss(make_normaliser(name)), {"bags": bags}, _WORD_STEPS) for name in _NAMES}
+    calls = {
+        name: _descent(start, BagLoss(make_normaliser(name)), {"bags": bags}, _WORD_STEPS)
+        for name in _NAMES
+    }
 
     def pooled(steps: int) -> Callable[[], None]:
         def call() -> None:
             train(
-                config, corpus, steps=steps, optimizer=GradientDescent(_STEP_SIZE), when=Every(steps), record=(Loss(),),
+                config,
+                corpus,
+                steps=steps,
+                optimizer=GradientDescent(_STEP_SIZE),
+                when=Every(steps),
+                record=(Loss(),),
                 progress=False,
-            )  # fmt: skip
+            )
 
         return call
 
@@ -89,13 +109,18 @@ def _words() -> list[dict[str, object]]:
     return [_line("word attention step", name, seconds, _WORD_STEPS, "pooled") for name in _NAMES]
 
 
-def _line(what: str, name: str, seconds: dict[str, float], steps: int, against: str = "softmax") -> dict[str, object]:
+def _line(
+    what: str, name: str, seconds: dict[str, float], steps: int, against: str = "softmax"
+) -> dict[str, object]:
     judged = name in _JUDGED and against == "softmax"
     return result(
-        f"{what}: {name}", {"pooled": "softmax, pooled exponential"}.get(against, against),
-        seconds[name] / seconds[against], 3.0 if judged else None, at_most=True,
+        f"{what}: {name}",
+        {"pooled": "softmax, pooled exponential"}.get(against, against),
+        seconds[name] / seconds[against],
+        3.0 if judged else None,
+        at_most=True,
         ms_per_step={who: seconds[who] / steps * 1e3 for who in (name, against)},
-    )  # fmt: skip
+    )
 
 
 def measure() -> list[dict[str, object]]:

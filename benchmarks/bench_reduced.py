@@ -1,4 +1,6 @@
-"""The reduced model's prediction against training; gradient evaluations of the whole model's gradient flow."""
+"""The reduced model's prediction against training; gradient evaluations of the whole model's
+gradient flow.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,24 @@ def _trained(optimizer: GradientDescent | GradientFlow, seeds: int = 1) -> xr.Da
     """FC on the reference task, the topic words' scores at every 50th step."""
     config = WordAttentionConfig.for_corpus(_CORPUS)
     run = train(
-        config, _CORPUS, steps=_STEPS, seeds=seeds, record=(Scores(),), when=_ROWS, words=_TASK.topic_word_ids,
-        progress=False, optimizer=optimizer,
-    )  # fmt: skip
+        config,
+        _CORPUS,
+        steps=_STEPS,
+        seeds=seeds,
+        record=(Scores(),),
+        when=_ROWS,
+        words=_TASK.topic_word_ids,
+        progress=False,
+        optimizer=optimizer,
+    )
     assert run.finished
     return run.data
 
 
 def _prediction_against_training() -> list[dict[str, object]]:
-    """Warm CPU time of a 5000-step FC run over that of its prediction, from the start's draw to the labelled data."""
+    """Warm CPU time of a 5000-step FC run over that of its prediction, from the start's draw to the
+    labelled data.
+    """
     times = _STEP * _ROWS.steps(_STEPS)
 
     def model() -> ReducedModel:
@@ -48,26 +59,36 @@ def _prediction_against_training() -> list[dict[str, object]]:
     )
     return [
         result(
-            f"reduced {kind} of 5000 FC steps", "training them", seconds["training"] / seconds[kind], 20.0,
-            ms=seconds[kind] * 1e3, training_ms=seconds["training"] * 1e3,
+            f"reduced {kind} of 5000 FC steps",
+            "training them",
+            seconds["training"] / seconds[kind],
+            20.0,
+            ms=seconds[kind] * 1e3,
+            training_ms=seconds["training"] * 1e3,
         )
         for kind in ("descent", "flow")
-    ]  # fmt: skip
+    ]
 
 
 def _flow_evaluations(seeds: int = 8) -> list[dict[str, object]]:
-    """The whole model's flow to time 500 with the default tolerances: evaluations, and scores against a tight one."""
+    """The whole model's flow to time 500 with the default tolerances: evaluations, and scores
+    against a tight one.
+    """
     data = _trained(GradientFlow(_STEP), seeds)
     tight = _trained(GradientFlow(_STEP, rtol=1e-9, atol=1e-12), seeds)
     worst = int(data.gradient_evaluations.max())
     error = float(abs(data.score - tight.score).max())
     return [
         result(
-            f"gradient evaluations, FC flow to time 500, worst of {seeds} seeds", "1", worst, 250.0, at_most=True,
+            f"gradient evaluations, FC flow to time 500, worst of {seeds} seeds",
+            "1",
+            worst,
+            250.0,
+            at_most=True,
             median=float(np.median(data.gradient_evaluations)),
         ),
         result("error of its scores", "a flow of rtol 1e-9", error, 1e-4, at_most=True),
-    ]  # fmt: skip
+    ]
 
 
 def measure() -> list[dict[str, object]]:

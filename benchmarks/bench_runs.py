@@ -1,7 +1,8 @@
 """What plan, store and processes cost: ``python benchmarks/bench_runs.py``.
 
-Each function returns records ``{"name", "against", "ratio", "target"}``: the ratio of what was measured to what it is
-measured against, which must not exceed the target (or reach it, for the speed-up).
+Each function returns records ``{"name", "against", "ratio", "target"}``: the ratio of what was
+measured to what it is measured against, which must not exceed the target (or reach it, for the
+speed-up).
 """
 
 from __future__ import annotations
@@ -48,14 +49,25 @@ def _plan(runs: int, **base: float) -> Plan:
     return Plan(f"{HERE}:trajectory", name="bench", base=base, grid={"seed": list(range(runs))})
 
 
-def _record(name: str, against: str, ratio: float, target: float, **more: object) -> dict[str, object]:
-    return {"name": name, "against": against, "ratio": round(ratio, 4), "target": target, "at_most": True, **more}
+def _record(
+    name: str, against: str, ratio: float, target: float, **more: object
+) -> dict[str, object]:
+    return {
+        "name": name,
+        "against": against,
+        "ratio": round(ratio, 4),
+        "target": target,
+        "at_most": True,
+        **more,
+    }
 
 
 def overhead(runs: int = 256, seconds: float = 1.0) -> list[dict[str, object]]:
-    """Time beyond the runs' own of a sweep on two processes: starting them, storing, merging, the uneven end.
+    """Time beyond the runs' own of a sweep on two processes: starting them, storing, merging, the
+    uneven end.
 
-    The runs only wait, so that what is measured is overhead even on a busy machine; the whole takes two minutes.
+    The runs only wait, so that what is measured is overhead even on a busy machine; the whole takes
+    two minutes.
     """
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
@@ -72,7 +84,10 @@ def _stored(folder: Path, runs: int) -> Plan:
     with Store.open(folder, plan) as store:
         for first in range(0, runs, 64):
             chunk = plan.runs[first : first + 64]
-            made = [Stack.of_run(r.hash, trajectory(Task(r.settings["seed"]), r.context(0))) for r in chunk]
+            made = [
+                Stack.of_run(r.hash, trajectory(Task(r.settings["seed"]), r.context(0)))
+                for r in chunk
+            ]
             save_runs(folder, made, store.sources.current)
     with Store.open(folder, plan) as store:
         store.consolidate()
@@ -101,12 +116,16 @@ def many(runs: int = 10_000) -> list[dict[str, object]]:
         _record(f"list {runs} stored runs", "1 s", listed, 2.0),
         _record(f"load one variable of {runs} stored runs", "1 s", loaded, 5.0),
         _record(f"files of {runs} stored runs", "1 file", files, 1000.0),
-        _record(f"start a finished sweep of {runs} runs again (checksums verified)", "1 s", again, 10.0),
+        _record(
+            f"start a finished sweep of {runs} runs again (checksums verified)", "1 s", again, 10.0
+        ),
     ]
 
 
 def in_flight(runs: int = 10_000) -> list[dict[str, object]]:
-    """Files at any moment of a sweep of slow runs, each a block of its own, and what merging them meanwhile costs."""
+    """Files at any moment of a sweep of slow runs, each a block of its own, and what merging them
+    meanwhile costs.
+    """
     values = np.random.default_rng(0).normal(size=(runs, 100))
     writing = merging = 0.0
     most = 0
@@ -119,7 +138,9 @@ def in_flight(runs: int = 10_000) -> list[dict[str, object]]:
                 block = save_runs(folder, [stack], store.sources.current)
                 written = time.process_time()
                 store.note([block], [])
-                most = max(most, sum(len(listed(folder / part)) for part in ("", "blocks", "failures")))
+                most = max(
+                    most, sum(len(listed(folder / part)) for part in ("", "blocks", "failures"))
+                )
                 begun = time.process_time()
                 store.keep_few_files()
                 merging += time.process_time() - begun
@@ -132,10 +153,17 @@ def in_flight(runs: int = 10_000) -> list[dict[str, object]]:
         assert np.array_equal(data.quantity.values, values)
     return [
         _record(f"files at any moment of {runs} blocks of one run", "1 file", most, 1000.0),
-        _record(f"merging {runs} blocks of one run in flight", "writing them (CPU)", merging / writing, 1.0,
-                merging_ms_a_run=round(1e3 * merging / runs, 2)),
-        _record(f"list and load the one variable of {runs} runs merged in flight", "1 s", loaded, 5.0),
-    ]  # fmt: skip
+        _record(
+            f"merging {runs} blocks of one run in flight",
+            "writing them (CPU)",
+            merging / writing,
+            1.0,
+            merging_ms_a_run=round(1e3 * merging / runs, 2),
+        ),
+        _record(
+            f"list and load the one variable of {runs} runs merged in flight", "1 s", loaded, 5.0
+        ),
+    ]
 
 
 def speed_up(runs: int = 128, spins: int = 6_000_000) -> list[dict[str, object]]:
@@ -147,7 +175,11 @@ def speed_up(runs: int = 128, spins: int = 6_000_000) -> list[dict[str, object]]
             started = time.perf_counter()
             run_plan(_plan(runs, spins=spins), Path(folder) / str(processes), processes=processes)
             times.append(time.perf_counter() - started)
-    return [_record("two processes", "one process", times[0] / times[1], 1.8, at_most=False, judged=idle)]
+    return [
+        _record(
+            "two processes", "one process", times[0] / times[1], 1.8, at_most=False, judged=idle
+        )
+    ]
 
 
 def measure() -> list[dict[str, object]]:

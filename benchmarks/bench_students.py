@@ -1,4 +1,6 @@
-"""Many small dense students, fitted one after the other, against a plain PyTorch loop over the same students."""
+"""Many small dense students, fitted one after the other, against a plain PyTorch loop over the same
+students.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ _SAMPLES, _STUDENTS, _STEPS, _STEP_SIZE = 1000, 64, 1000, 0.01
 def _data() -> dict[str, np.ndarray]:
     """A teacher of the same kind, with noise, in float32."""
     x = jax.random.normal(jax.random.key(1), (_SAMPLES, _CONFIG.dim, _CONFIG.words))
-    y = jax.vmap(_CONFIG.init(jax.random.key(2)))(x) + 0.1 * jax.random.normal(jax.random.key(3), (_SAMPLES,))
+    y = jax.vmap(_CONFIG.init(jax.random.key(2)))(x) + 0.1 * jax.random.normal(
+        jax.random.key(3), (_SAMPLES,)
+    )
     return {"x": np.asarray(x, np.float32), "y": np.asarray(y, np.float32)}
 
 
@@ -43,9 +47,16 @@ def _nothing(model: SelfAttention, checks: None) -> dict[str, jax.Array]:
 def ours(data: dict[str, np.ndarray], seed: int, steps: int, batch_size: int | None) -> float:
     """Fit one student with attnlab; its loss on all samples."""
     fitted = fit_grid(
-        _init, _loss, _nothing, data, None, sizes=[_SAMPLES], key=jax.random.key(seed), step_sizes=[_STEP_SIZE],
+        _init,
+        _loss,
+        _nothing,
+        data,
+        None,
+        sizes=[_SAMPLES],
+        key=jax.random.key(seed),
+        step_sizes=[_STEP_SIZE],
         recipe=Recipe(steps, batch_size, end_share=1.0),
-    )  # fmt: skip
+    )
     return float(fitted.train_loss.squeeze())
 
 
@@ -87,7 +98,9 @@ def _start(seed: int) -> SelfAttention:
 
 
 def _contest(students: int, batch_size: int | None) -> dict[str, list[tuple[float, float]]]:
-    """CPU seconds and last loss of every student, per contestant; in turns, compiled and warmed up before."""
+    """CPU seconds and last loss of every student, per contestant; in turns, compiled and warmed up
+    before.
+    """
     data = _data()
     contestants = {"ours": ours, "plain": plain}
     ours(data, 0, _STEPS, batch_size)
@@ -102,7 +115,9 @@ def _contest(students: int, batch_size: int | None) -> dict[str, list[tuple[floa
 
 
 def _same_work() -> None:
-    """Both train the same model: after 100 steps, in which the loss falls far, every student's losses agree."""
+    """Both train the same model: after 100 steps, in which the loss falls far, every student's
+    losses agree.
+    """
     data = _data()
     for seed in range(4):
         start = float(_loss(_start(seed), jax.tree.map(jnp.asarray, data)))
@@ -111,16 +126,25 @@ def _same_work() -> None:
         assert other < start / 2, (seed, start, other)
 
 
-def _line(name: str, students: int, batch_size: int | None, target: float | None) -> dict[str, object]:
+def _line(
+    name: str, students: int, batch_size: int | None, target: float | None
+) -> dict[str, object]:
     found = {who: np.array(rows) for who, rows in _contest(students, batch_size).items()}
     seconds = {who: float(rows[:, 0].sum()) for who, rows in found.items()}
     losses = {who: float(np.median(rows[:, 1])) for who, rows in found.items()}
-    if batch_size is None:  # far below the noise a constant step size makes the loss jump: same size, not same digits
+    if (
+        batch_size is None
+    ):  # far below the noise a constant step size makes the loss jump: same size, not same digits
         assert 0.5 < losses["ours"] / losses["plain"] < 2, losses
     return result(
-        name, "plain PyTorch loop", seconds["plain"] / seconds["ours"], target, cpu_seconds=seconds,
-        ms_per_step={who: seconds[who] / students / _STEPS * 1e3 for who in seconds}, median_losses=losses,
-    )  # fmt: skip
+        name,
+        "plain PyTorch loop",
+        seconds["plain"] / seconds["ours"],
+        target,
+        cpu_seconds=seconds,
+        ms_per_step={who: seconds[who] / students / _STEPS * 1e3 for who in seconds},
+        median_losses=losses,
+    )
 
 
 def measure() -> list[dict[str, object]]:

@@ -19,7 +19,9 @@ def _passed(line: dict) -> str:
         return "reported"
     if line.get("judged", True) is False:
         return "not judged: the machine is busy"
-    met = line["ratio"] <= line["target"] if line.get("at_most") else line["ratio"] >= line["target"]
+    met = (
+        line["ratio"] <= line["target"] if line.get("at_most") else line["ratio"] >= line["target"]
+    )
     return "yes" if met else "NO"
 
 
@@ -32,7 +34,9 @@ def main() -> int:
     lines: list[dict] = []
     for name in named:
         lines += importlib.import_module(name).measure()
-    table = Table("what", "against", "ratio", "target", "met", title=f"load {os.getloadavg()[0]:.2f}")
+    table = Table(
+        "what", "against", "ratio", "target", "met", title=f"load {os.getloadavg()[0]:.2f}"
+    )
     for line in lines:
         sign = "≤" if line.get("at_most") else "≥"
         target = "" if line["target"] is None else f"{sign} {line['target']:g}"

@@ -3,14 +3,17 @@
 import os
 import signal
 
-# A process that a shell starts in the background ignores Ctrl-C; the tests of Ctrl-C would wait for ever.
+# A process that a shell starts in the background ignores Ctrl-C; the tests of Ctrl-C would wait for
+# ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 from jaxtyping import install_import_hook  # noqa: E402
 
-install_import_hook(["attnlab.tasks", "attnlab.models", "attnlab.training", "attnlab.dynamics"], "beartype.beartype")
+install_import_hook(
+    ["attnlab.tasks", "attnlab.models", "attnlab.training", "attnlab.dynamics"], "beartype.beartype"
+)
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
@@ -21,6 +24,8 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 @pytest.fixture(scope="module", autouse=True)
 def _forget_programs():
-    """Compiled programs of one file are of no use to the next, and thousands of them fill the memory."""
+    """Compiled programs of one file are of no use to the next, and thousands of them fill the
+    memory.
+    """
     yield
     jax.clear_caches()

@@ -7,8 +7,17 @@ import matplotlib
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ["README.md", "docs/training.md", "docs/sweeps.md", "docs/dynamics.md", "docs/samples.md",
-         "docs/landscape.md", "docs/text.md", "docs/compare.md", "docs/cluster.md"]  # fmt: skip
+PAGES = [
+    "README.md",
+    "docs/training.md",
+    "docs/sweeps.md",
+    "docs/dynamics.md",
+    "docs/samples.md",
+    "docs/landscape.md",
+    "docs/text.md",
+    "docs/compare.md",
+    "docs/cluster.md",
+]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -22,7 +31,9 @@ def test_the_examples_run(page, capsys, tmp_path, monkeypatch):
 
 
 def test_the_readme_example_is_short_and_what_it_shows_is_true():
-    block = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)[0]
+    block = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)[
+        0
+    ]
     lines = [line for line in block.splitlines() if line.strip() and not line.startswith("import")]
     assert len(lines) <= 10
     names: dict = {"__name__": "example"}

@@ -1,4 +1,6 @@
-"""The fast part of the golden numbers, on whatever machine this is; ``make golden`` compares all of them to 1e-12."""
+"""The fast part of the golden numbers, on whatever machine this is; ``make golden`` compares all of
+them to 1e-12.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ assert _SPEC.loader is not None
 golden = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(golden)
 
-# Figures are written with six digits. What hangs on a processor's last bit is left to `make golden`.
+# Figures are written with six digits. What hangs on a processor's last bit is left to `make
+# golden`.
 DRAWN, FLOAT64 = 1e-5, 1e-9
 COMMANDS = ("dynamics", "samples", "digits", "landscape", "compare")
 CLAIMS = ("lu2021.rate", "beyond.entropy_bound")

@@ -1,12 +1,14 @@
-"""Golden numbers: what every claim and every command computed before, and whether it computes the same now.
+"""Golden numbers: what every claim and every command computed before, and whether it computes the
+same now.
 
     python tools/golden.py                  run everything and compare with tests/golden/ (1e-12)
     python tools/golden.py lu2021.sen       one claim, or one command: landscape, samples, …
     python tools/golden.py --store NAME …   renew stored numbers; prints old and new value of what changed
     python tools/golden.py --reuse          compare what the last run left in build/golden
 
-Claims run at quick scale, commands at a tiny size. Of a claim every statistic, interval and value per run is stored; of
-every figure the length of each column of its CSV and four moments. A commit that renews them does nothing else.
+Claims run at quick scale, commands at a tiny size. Of a claim every statistic, interval and value
+per run is stored; of every figure the length of each column of its CSV and four moments. A commit
+that renews them does nothing else.
 """
 
 from __future__ import annotations
@@ -31,10 +33,12 @@ _TEXT = "texts.csv --text review --label sentiment"
 COMMANDS: dict[str, str] = {
     "dynamics": "--seeds 2 --sentences 100 --dictionary 50 --noise-words 5 --steps 200",
     "samples": "--seeds 2 --sizes 8 16 32 --features 8 16 --steps 20 --weight-decays 0.1",
-    "digits": "--seeds 2 --sizes 20 40 --students baseline patch-attention --canvas 16 --stride 8 --steps 10 "
+    "digits": "--seeds 2 --sizes 20 40 --students baseline patch-attention --canvas 16 --stride 8 "
+    "--steps 10 "
     "--step-sizes 0.01 --weight-decays 0.1",
     "landscape": "--seeds 2 --model known-attention --samples 32 --starts 3",
-    "compare": "--seeds 2 --task relevant:2 --variants softmax uniform --samples 16 64 --steps 20 --weight-decays 0",
+    "compare": "--seeds 2 --task relevant:2 --variants softmax uniform --samples 16 64 --steps 20 "
+    "--weight-decays 0",
     "study": f"{_TEXT} --seeds 2",
     "advise": _TEXT,
 }
@@ -57,16 +61,22 @@ def fingerprint_of_claim(entry: dict[str, Any]) -> dict[str, Any]:
     """Verdict and numbers of every criterion, the claim's own and its controls'."""
     criteria = {c["name"]: _criterion(c) for c in entry["criteria"]}
     for control in entry["controls"]:
-        criteria |= {f"control {control['id']}: {c['name']}": _criterion(c) for c in control["criteria"]}
+        criteria |= {
+            f"control {control['id']}: {c['name']}": _criterion(c) for c in control["criteria"]
+        }
     return {"verdict": entry["verdict"], "criteria": criteria}
 
 
 def _criterion(record: dict[str, Any]) -> dict[str, Any]:
-    return {name: record[name] for name in ("verdict", "statistic", "interval", "by_seed", "threshold")}
+    return {
+        name: record[name] for name in ("verdict", "statistic", "interval", "by_seed", "threshold")
+    }
 
 
 def fingerprint_of_csv(path: Path) -> dict[str, Any]:
-    """Of each column its length and four moments, or, of words, how often each occurs (at most 8 of them)."""
+    """Of each column its length and four moments, or, of words, how often each occurs (at most 8 of
+    them).
+    """
     with path.open(newline="", encoding="utf-8") as file:
         header, *rows = list(csv.reader(file))
     columns = {}
@@ -103,7 +113,9 @@ def figures_by_claim(page: str, ids: list[str]) -> dict[str, list[str]]:
     ends = [start for start, _ in places[1:]] + [len(page)]
     found: dict[str, list[str]] = {}
     for (start, name), end in zip(places, ends, strict=True):
-        found[name] = [part.partition('"')[0] for part in page[start:end].split('data-figure="')[1:]]
+        found[name] = [
+            part.partition('"')[0] for part in page[start:end].split('data-figure="')[1:]
+        ]
     return found
 
 
@@ -114,7 +126,10 @@ def of_claims(folder: Path) -> dict[str, dict[str, Any]]:
     figures = figures_by_claim(page, [entry["id"] for entry in entries])
     found = {}
     for entry in entries:
-        tables = {name: fingerprint_of_csv(folder / "figures" / f"{name}.csv") for name in figures[entry["id"]]}
+        tables = {
+            name: fingerprint_of_csv(folder / "figures" / f"{name}.csv")
+            for name in figures[entry["id"]]
+        }
         found[entry["id"]] = fingerprint_of_claim(entry) | {"figures": tables}
     return found
 
@@ -123,7 +138,9 @@ def of_command(folder: Path) -> dict[str, Any]:
     """The sentences of a command's answer, and its figures."""
     record = next(folder.glob("*.json"))
     about = json.loads(record.read_text("utf-8"))["about"]
-    tables = {path.stem: fingerprint_of_csv(path) for path in sorted((folder / "figures").glob("*.csv"))}
+    tables = {
+        path.stem: fingerprint_of_csv(path) for path in sorted((folder / "figures").glob("*.csv"))
+    }
     return {"answers": [card["text"] for card in about["cards"]], "figures": tables}
 
 
@@ -169,8 +186,12 @@ def stored_names() -> list[str]:
 
 def main() -> None:
     """Run, compare, and say what differs; exit code 1 if anything does."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("names", nargs="*", help="claims, groups of claims, or commands; all by default")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "names", nargs="*", help="claims, groups of claims, or commands; all by default"
+    )
     parser.add_argument("--store", action="store_true", help="renew the stored numbers")
     parser.add_argument("--reuse", action="store_true", help="compare what the last run left")
     parser.add_argument("--tolerance", type=float, default=SAME_MACHINE)

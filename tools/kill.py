@@ -1,8 +1,9 @@
 """Kill sweeps at random moments and go on: python tools/kill.py 100 --seed 0
 
-A sweep of 60 short runs is started in a process of its own. After a random time the process, or one of its workers, is
-killed (SIGKILL). Whatever was stored before must be there afterwards, bit for bit, and the next process goes on with
-it; a sweep that is finished must equal one that nobody disturbed.
+A sweep of 60 short runs is started in a process of its own. After a random time the process, or one
+of its workers, is killed (SIGKILL). Whatever was stored before must be there afterwards, bit for
+bit, and the next process goes on with it; a sweep that is finished must equal one that nobody
+disturbed.
 """
 
 from __future__ import annotations
@@ -35,7 +36,13 @@ def kill_often(count: int, seed: int, folder: Path) -> dict[str, int]:
     """Kill ``count`` times; how many runs were lost or changed, and what else there is to count."""
     rng, sweep = random.Random(seed), 0
     reference = _bits(run_plan(plan("", 0.0), folder / "undisturbed", processes=0, progress=False))
-    found = {"kills of the owner": 0, "kills of a worker": 0, "sweeps finished": 0, "lost": 0, "changed": 0}
+    found = {
+        "kills of the owner": 0,
+        "kills of a worker": 0,
+        "sweeps finished": 0,
+        "lost": 0,
+        "changed": 0,
+    }
 
     def compare(place: Path, expected: set[int]) -> set[int]:
         """Look for lost and changed runs; those that are stored."""
@@ -79,7 +86,8 @@ def kill_often(count: int, seed: int, folder: Path) -> dict[str, int]:
 
 def _start(place: Path, diary: Path) -> subprocess.Popen[bytes]:
     code = (
-        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from kill import plan, run_plan; "
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from kill import plan, "
+        "run_plan; "
         f"run_plan(plan({str(diary)!r}, 0.1), {str(place)!r}, processes=2, progress=False)"
     )
     return subprocess.Popen([sys.executable, "-c", code])
@@ -91,7 +99,9 @@ def _bits(results: Results) -> dict[int, str]:
     for index in range(results.asked):
         with suppress(AttnlabError):
             data = results.run(index)
-            found[index] = repr({name: (v.dims, v.dtype, v.values.tobytes()) for name, v in data.variables.items()})
+            found[index] = repr(
+                {name: (v.dims, v.dtype, v.values.tobytes()) for name, v in data.variables.items()}
+            )
     return found
 
 
@@ -127,7 +137,9 @@ def _wait_for_orphans(diary: Path) -> None:
 
 def main() -> int:
     """Print what was counted; 1 if a run was lost or changed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("count", type=int)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()

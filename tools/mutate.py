@@ -1,9 +1,10 @@
 """Damage stored results at random and read them: python tools/mutate.py 1000 --seed 0
 
-Makes a finished sweep, the folder of `attnlab dynamics` and a stored model in a temporary folder. Each mutation changes
-one of them (bits, lengths, names, JSON values, members of ZIP files); then the public readers look at it, and what they
-say is compared with what they said before. Half of the mutations of JSON and ZIP files recompute all checksums, as
-somebody would who crafts a file: these may be read as other data, but must end in words, soon and in little memory.
+Makes a finished sweep, the folder of `attnlab dynamics` and a stored model in a temporary folder.
+Each mutation changes one of them (bits, lengths, names, JSON values, members of ZIP files); then
+the public readers look at it, and what they say is compared with what they said before. Half of the
+mutations of JSON and ZIP files recompute all checksums, as somebody would who crafts a file: these
+may be read as other data, but must end in words, soon and in little memory.
 """
 
 from __future__ import annotations
@@ -44,7 +45,15 @@ from attnlab.studies import read_exploration
 from attnlab.tasks import Vocabulary
 
 SECONDS, GIBIBYTES = 10.0, 1.0
-OUTCOMES = ("as before", "counted as not done", "refused in words", "other data", "traceback", "too long", "too large")
+OUTCOMES = (
+    "as before",
+    "counted as not done",
+    "refused in words",
+    "other data",
+    "traceback",
+    "too long",
+    "too large",
+)
 BAD = ("other data", "traceback", "too long", "too large")
 _WORK = """
 import numpy as np
@@ -68,15 +77,46 @@ def work(settings: Settings, context) -> xr.Dataset:
     )
 """
 _ODD: list[Any] = [
-    None, True, False, -1, 0, 7, 2**31, 10**30, -0.5, 1e-320, 1e308, float("nan"), float("inf"), "", "x", "\ud800",
-    "../../etc/passwd", "/etc/passwd", "s3://bucket/x", "x" * 1000, [], {}, [[]], [1, "a", None], {"a": {"b": []}},
-    "<script>", "2020-13-45", "float64", "[red]", "%s{}", "2", ["x"] * 3,
-]  # fmt: skip
+    None,
+    True,
+    False,
+    -1,
+    0,
+    7,
+    2**31,
+    10**30,
+    -0.5,
+    1e-320,
+    1e308,
+    float("nan"),
+    float("inf"),
+    "",
+    "x",
+    "\ud800",
+    "../../etc/passwd",
+    "/etc/passwd",
+    "s3://bucket/x",
+    "x" * 1000,
+    [],
+    {},
+    [[]],
+    [1, "a", None],
+    {"a": {"b": []}},
+    "<script>",
+    "2020-13-45",
+    "float64",
+    "[red]",
+    "%s{}",
+    "2",
+    ["x"] * 3,
+]
 
 
 @dataclass
 class Subject:
-    """Stored results, and how they are read: ``read`` gives parts by name, of which fewer may be there later."""
+    """Stored results, and how they are read: ``read`` gives parts by name, of which fewer may be
+    there later.
+    """
 
     name: str
     folder: Path
@@ -87,7 +127,11 @@ class Subject:
     def keep(self, *patterns: str) -> Subject:
         """Remember the files that may be changed, and what is read from them."""
         paths = sorted({path for pattern in patterns for path in self.folder.glob(pattern)})
-        self.files = {str(path.relative_to(self.folder)): path.read_bytes() for path in paths if path.is_file()}
+        self.files = {
+            str(path.relative_to(self.folder)): path.read_bytes()
+            for path in paths
+            if path.is_file()
+        }
         self.before = self.read()
         return self
 
@@ -111,7 +155,9 @@ def _sweep(folder: Path) -> Subject:
     (folder / "mutated.py").write_text(_WORK)
     with patch.object(Store, "consolidate", lambda self: None):
         for seeds in (4, 9):
-            plan = Plan(f"{folder / 'mutated.py'}:work", name="mutated", grid={"seed": list(range(seeds))})
+            plan = Plan(
+                f"{folder / 'mutated.py'}:work", name="mutated", grid={"seed": list(range(seeds))}
+            )
             run_plan(plan, folder / "sweep", processes=0, progress=False)
 
     def read() -> dict[str, Any]:
@@ -124,7 +170,9 @@ def _sweep(folder: Path) -> Subject:
             with suppress(AttnlabError):
                 parts[f"run {run.index}"] = _bits(results.run(run.index))
         there = [f"run {index}" in parts for index in range(results.asked)]
-        assert sum(there) == results.finished == data.attrs["finished"], "the counts contradict the data"
+        assert sum(there) == results.finished == data.attrs["finished"], (
+            "the counts contradict the data"
+        )
         for group in results.failures:
             parts |= {f"failure {index}": (group.cause, group.traceback) for index in group.runs}
         if all(there):
@@ -135,7 +183,18 @@ def _sweep(folder: Path) -> Subject:
 
 
 def _explore(folder: Path) -> None:
-    sizes = ["--sentences", "60", "--dictionary", "30", "--steps", "20", "--reach", "1", "--seeds", "2"]
+    sizes = [
+        "--sentences",
+        "60",
+        "--dictionary",
+        "30",
+        "--steps",
+        "20",
+        "--reach",
+        "1",
+        "--seeds",
+        "2",
+    ]
     _command("dynamics", *sizes, "--out", folder, "--processes", "0", "--quiet")
 
 
@@ -144,7 +203,11 @@ def _study(folder: Path) -> Subject:
         stored = read_exploration(folder)
         _command("report", folder)
         data = {name: _bits(one) for name, one in stored.data.items()}
-        return {"about": json.dumps(stored.about), **data, "page": (folder / "report.html").read_bytes()}
+        return {
+            "about": json.dumps(stored.about),
+            **data,
+            "page": (folder / "report.html").read_bytes(),
+        }
 
     return Subject("study", folder, read).keep("*.json", "data/*")
 
@@ -157,15 +220,26 @@ def _model(folder: Path) -> Subject:
     arrays = [jnp.asarray(rng.normal(size=shape), "float32") for shape in shapes]
     embeddings, keys, query, *head = arrays
     model = WordAttention(embeddings, keys, query, TwoLayerHead(*head))
-    settings: dict[str, Any] = {"dim": 4, "head": "two_layer", "class_weight": {"pos": 2.0, "neg": 1.0}}
-    classifier = AttentionClassifier.from_model(model, vocabulary, ["neg", "pos"], prior=[1, 2], **settings)
+    settings: dict[str, Any] = {
+        "dim": 4,
+        "head": "two_layer",
+        "class_weight": {"pos": 2.0, "neg": 1.0},
+    }
+    classifier = AttentionClassifier.from_model(
+        model, vocabulary, ["neg", "pos"], prior=[1, 2], **settings
+    )
     classifier.save(folder / "model")
     (folder / "lines.txt").write_text("\n".join([*texts, "unknown"]))
 
     def read() -> dict[str, Any]:
         loaded = load_classifier(folder / "model")
         labelled = _command("predict", folder / "model", folder / "lines.txt", "--format", "lines")
-        state = [loaded.classes_.tolist(), loaded.vocabulary_.counts.tolist(), loaded.n_iter_, loaded.stop_reason_]
+        state = [
+            loaded.classes_.tolist(),
+            loaded.vocabulary_.counts.tolist(),
+            loaded.n_iter_,
+            loaded.stop_reason_,
+        ]
         state += [
             loaded.vocabulary_.words,
             loaded.vocabulary_.left_out,
@@ -173,7 +247,12 @@ def _model(folder: Path) -> Subject:
             loaded.model_.trained,
         ]
         settings = {name: repr(value) for name, value in loaded.get_params().items()}
-        return {"answers": loaded.predict_proba(texts).tobytes(), "state": repr(state), **settings, "csv": labelled}
+        return {
+            "answers": loaded.predict_proba(texts).tobytes(),
+            "state": repr(state),
+            **settings,
+            "csv": labelled,
+        }
 
     return Subject("model", folder / "model", read).keep("*")
 
@@ -187,8 +266,10 @@ def _command(*words: Any) -> str:
 
 
 def _bits(data: Any) -> str:
-    parts = {str(name): (v.dims, str(v.dtype), hashlib.sha256(_raw(v)).hexdigest(), repr(v.attrs))
-             for name, v in sorted(data.variables.items())}  # fmt: skip
+    parts = {
+        str(name): (v.dims, str(v.dtype), hashlib.sha256(_raw(v)).hexdigest(), repr(v.attrs))
+        for name, v in sorted(data.variables.items())
+    }
     return repr((parts, sorted(data.coords), data.attrs))
 
 
@@ -197,7 +278,8 @@ def _raw(variable: Any) -> bytes:
     return values.tobytes() if values.dtype.kind not in "OT" else repr(values.tolist()).encode()
 
 
-# ---- mutations: each changes the files of a subject, and says how in words, or gives None where it does not apply
+# ---- mutations: each changes the files of a subject, and says how in words, or gives None where it
+# does not apply
 
 
 def mutate(subject: Subject, rng: random.Random) -> tuple[str, bool]:
@@ -216,7 +298,21 @@ def _damage(subject: Subject, name: str, rng: random.Random) -> tuple[str, bool]
     """What happens to any file."""
     path, data = subject.folder / name, bytearray(subject.files[name])
     at, length = rng.randrange(len(data)), rng.randrange(1, 64)
-    how = rng.choice(["flip", "flip", "flip", "cut", "append", "remove", "swap", "blank", "repeat", "empty", "folder"])
+    how = rng.choice(
+        [
+            "flip",
+            "flip",
+            "flip",
+            "cut",
+            "append",
+            "remove",
+            "swap",
+            "blank",
+            "repeat",
+            "empty",
+            "folder",
+        ]
+    )
     if how == "flip":
         for _ in range(rng.choice([1, 1, 1, 2, 8])):
             data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
@@ -244,13 +340,19 @@ def _damage(subject: Subject, name: str, rng: random.Random) -> tuple[str, bool]
 
 
 def _change_json(subject: Subject, name: str, rng: random.Random) -> tuple[str, bool]:
-    """Another value, a missing or a further key, numbers that no float holds; with or without a right checksum."""
+    """Another value, a missing or a further key, numbers that no float holds; with or without a
+    right checksum.
+    """
     record, crafted = json.loads(subject.files[name]), rng.random() < 0.5
     words = _change_value(record, rng)
     text = _sealed(record) if crafted else json.dumps(record)
-    textual = rng.choice(["", "", "", "1e345", "-1e345", "[" * 3000 + "]" * 3000, "Infinity", "1" * 5000])
+    textual = rng.choice(
+        ["", "", "", "1e345", "-1e345", "[" * 3000 + "]" * 3000, "Infinity", "1" * 5000]
+    )
     if textual:
-        text = text.replace(": ", f": {textual}, " if rng.random() < 0.2 else f': {textual}, "x": ', 1)
+        text = text.replace(
+            ": ", f": {textual}, " if rng.random() < 0.2 else f': {textual}, "x": ', 1
+        )
         words = f"{textual[:8]} before the first value"
     (subject.folder / name).write_text(text, "utf-8", "surrogatepass")
     return f"{words}{', checksum recomputed' if crafted else ''}", crafted
@@ -274,19 +376,29 @@ def _change_value(record: Any, rng: random.Random) -> str:
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:
-    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    entries = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, inner in entries:
         yield value, key
         yield from _places(inner)
 
 
 def _change_zip(subject: Subject, name: str, rng: random.Random) -> tuple[str, bool]:
-    """Another archive: members that are missing, changed, packed, of Zarr 2, or metadata that say something else."""
+    """Another archive: members that are missing, changed, packed, of Zarr 2, or metadata that say
+    something else.
+    """
     crafted = rng.random() < 0.7
     with zipfile.ZipFile(io.BytesIO(subject.files[name])) as archive:
         members = {member: archive.read(member) for member in archive.namelist()}
     member, packing = rng.choice(list(members)), zipfile.ZIP_STORED
-    how = rng.choice(["metadata", "metadata", "metadata", "remove", "bytes", "rename", "deflate", "zarr 2"])
+    how = rng.choice(
+        ["metadata", "metadata", "metadata", "remove", "bytes", "rename", "deflate", "zarr 2"]
+    )
     if how == "metadata":
         member = rng.choice([name for name in members if name.endswith("zarr.json")])
         metadata = json.loads(members[member])
@@ -303,7 +415,9 @@ def _change_zip(subject: Subject, name: str, rng: random.Random) -> tuple[str, b
     elif how == "deflate":
         packing = zipfile.ZIP_DEFLATED
     else:
-        members[f"{member.rpartition('/')[0]}/.zarray"] = b'{"zarr_format": 2, "filters": [{"id": "pickle"}]}'
+        members[f"{member.rpartition('/')[0]}/.zarray"] = (
+            b'{"zarr_format": 2, "filters": [{"id": "pickle"}]}'
+        )
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", packing) as archive:
         for key, data in members.items():
@@ -361,7 +475,9 @@ def judge(subject: Subject) -> tuple[str, str]:
 
 def _peak() -> float:
     """The most memory that this process has had, in GiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**30 if sys.platform == "darwin" else 2**20)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
+        2**30 if sys.platform == "darwin" else 2**20
+    )
 
 
 @contextmanager
@@ -381,7 +497,9 @@ def _alarm(seconds: float) -> Iterator[None]:
 def run(
     count: int, seed: int, folder: Path, explore: Callable[[Path], None] = _explore
 ) -> tuple[dict[str, Counter[str]], list[str]]:
-    """Mutate and read ``count`` times; outcomes by kind of mutation, and everything that must not happen, in words."""
+    """Mutate and read ``count`` times; outcomes by kind of mutation, and everything that must not
+    happen, in words.
+    """
     rng, subjects = random.Random(seed), make_subjects(folder, explore)
     counts: dict[str, Counter[str]] = {}
     wrong = []
@@ -389,7 +507,9 @@ def run(
         subject = subjects[number % len(subjects)]
         how, crafted = mutate(subject, rng)
         outcome, details = judge(subject)
-        counts.setdefault(f"{subject.name}{', checksums recomputed' if crafted else ''}", Counter())[outcome] += 1
+        counts.setdefault(
+            f"{subject.name}{', checksums recomputed' if crafted else ''}", Counter()
+        )[outcome] += 1
         if outcome in BAD and not (crafted and outcome == "other data"):
             wrong.append(f"{number}: {outcome} after {how}\n{details}")
         subject.restore()
@@ -398,7 +518,9 @@ def run(
 
 def main() -> int:
     """The table of outcomes; 1 if there is one that must not be."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("count", type=int)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
@@ -408,7 +530,10 @@ def main() -> int:
     print(f"{'':30}" + "".join(f"{outcome:>21}" for outcome in OUTCOMES))
     for name, found in sorted(counts.items()):
         print(f"{name:30}" + "".join(f"{found[outcome]:>21}" for outcome in OUTCOMES))
-    print(f"{asked.count} mutations, seed {asked.seed}: {len(wrong)} that must not be; at most {_peak():.2f} GiB")
+    print(
+        f"{asked.count} mutations, seed {asked.seed}: {len(wrong)} that must not be; at most "
+        f"{_peak():.2f} GiB"
+    )
     return 1 if wrong else 0
 
 

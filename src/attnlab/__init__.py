@@ -1,8 +1,9 @@
 """attnlab: the laboratory for the theory of attention.
 
-The names most used, gathered from their rooms; each is loaded when first asked for, so that ``import attnlab`` is
-quick. Everything else is found in the rooms: ``attnlab.tasks``, ``models``, ``training``, ``dynamics``,
-``complexity``, ``landscape``, ``estimators``, ``stats``, ``runs``, ``studies``, ``claims``, ``report``.
+The names most used, gathered from their rooms; each is loaded when first asked for, so that
+``import attnlab`` is quick. Everything else is found in the rooms: ``attnlab.tasks``, ``models``,
+``training``, ``dynamics``, ``complexity``, ``landscape``, ``estimators``, ``stats``, ``runs``,
+``studies``, ``claims``, ``report``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,14 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from attnlab._errors import AttnlabError
     from attnlab.claims import Claim, Control, Criterion, reproduce
-    from attnlab.dynamics import ReducedModel, identity_error, reduced_descent, reduced_flow, sen_error, sen_norm
+    from attnlab.dynamics import (
+        ReducedModel,
+        identity_error,
+        reduced_descent,
+        reduced_flow,
+        sen_error,
+        sen_norm,
+    )
     from attnlab.estimators import AttentionClassifier, load_classifier
     from attnlab.landscape import certify
     from attnlab.models import WordAttention, WordAttentionConfig, attention_of

@@ -2,7 +2,8 @@
 
 
 class AttnlabError(ValueError):
-    """Something was asked that cannot be done; the message says what was got, what was expected, what to do.
+    """Something was asked that cannot be done; the message says what was got, what was expected,
+    what to do.
 
     The command line prints the message without a traceback and exits with code 2.
     """

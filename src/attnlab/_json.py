@@ -8,14 +8,19 @@ import sys
 from typing import Any
 
 _DEEPEST = 64
-_WORDS: dict[Any, str] = {str: "text", bool: "true or false", int: "a whole number", float: "a finite number"}
+_WORDS: dict[Any, str] = {
+    str: "text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a finite number",
+}
 
 
 def parse_json(data: bytes) -> Any:
     """The content of a JSON file; whatever is wrong with it is a ``ValueError`` in words.
 
-    Refused are also what Python's parser takes or cannot stand: a key that is given twice, a number that is too large
-    for a float, and lists or objects in each other more than 64 deep.
+    Refused are also what Python's parser takes or cannot stand: a key that is given twice, a number
+    that is too large for a float, and lists or objects in each other more than 64 deep.
 
     >>> parse_json(b'{"a": 1, "a": 2}')
     Traceback (most recent call last):
@@ -37,10 +42,11 @@ def parse_json(data: bytes) -> Any:
 def mismatch(value: Any, shape: Any, where: str = "it") -> str | None:
     """In words where a JSON value is not as it should be; ``None`` where it is.
 
-    A shape is ``str``, ``bool``, ``int``, ``float`` (finite, also a whole number), ``None``, ``object`` (anything), a
-    ``range`` of whole numbers, a ``frozenset`` of texts, ``[shape]`` for a list, ``[one, other, …]`` for a list of just
-    these, ``{str: shape}`` for an object of any keys, ``{"key": shape}`` for one that has these keys at least, or a
-    tuple of shapes one of which must fit.
+    A shape is ``str``, ``bool``, ``int``, ``float`` (finite, also a whole number), ``None``,
+    ``object`` (anything), a ``range`` of whole numbers, a ``frozenset`` of texts, ``[shape]`` for a
+    list, ``[one, other, …]`` for a list of just these, ``{str: shape}`` for an object of any keys,
+    ``{"key": shape}`` for one that has these keys at least, or a tuple of shapes one of which must
+    fit.
 
     >>> mismatch({"runs": ["a", 3]}, {"runs": [str]})
     'runs[1] is 3: expected text'
@@ -52,7 +58,8 @@ def mismatch(value: Any, shape: Any, where: str = "it") -> str | None:
     if isinstance(shape, list) and isinstance(value, list) and len(shape) in (1, len(value)):
         shapes = shape * len(value) if len(shape) == 1 else shape
         found = (
-            mismatch(entry, inner, f"{where}[{i}]") for i, (entry, inner) in enumerate(zip(value, shapes, strict=True))
+            mismatch(entry, inner, f"{where}[{i}]")
+            for i, (entry, inner) in enumerate(zip(value, shapes, strict=True))
         )
         return next((words for words in found if words), None)
     if isinstance(shape, dict) and isinstance(value, dict):
@@ -63,10 +70,16 @@ def mismatch(value: Any, shape: Any, where: str = "it") -> str | None:
     return None if _fits(value, shape) else _got(value, where, _expected(shape))
 
 
-def _mismatch_of_object(value: dict[str, Any], shape: dict[Any, Any], prefix: str, where: str) -> str | None:
+def _mismatch_of_object(
+    value: dict[str, Any], shape: dict[Any, Any], prefix: str, where: str
+) -> str | None:
     wanted = dict.fromkeys(value, shape[str]) if str in shape else shape
     for key, inner in wanted.items():
-        words = mismatch(value[key], inner, f"{prefix}{key}") if key in value else f"{where} has no {key!r}"
+        words = (
+            mismatch(value[key], inner, f"{prefix}{key}")
+            if key in value
+            else f"{where} has no {key!r}"
+        )
         if words:
             return words
     return None
@@ -100,7 +113,11 @@ def _expected(shape: Any) -> str:
 
 
 def _got(value: Any, where: str, expected: str) -> str:
-    shown = json.dumps(value) if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"
+    shown = (
+        json.dumps(value)
+        if isinstance(value, str | int | float | None)
+        else f"a {type(value).__name__}"
+    )
     return f"{where} is {shown if len(shown) <= 40 else shown[:40] + '…'}: expected {expected}"
 
 
@@ -125,5 +142,7 @@ def _check_depth(value: Any) -> None:
         level = [one for one in level if isinstance(one, dict | list)]
         if not level:
             return
-        level = [inner for one in level for inner in (one.values() if isinstance(one, dict) else one)]
+        level = [
+            inner for one in level for inner in (one.values() if isinstance(one, dict) else one)
+        ]
     raise ValueError(f"it is nested more than {_DEEPEST} deep")

@@ -1,7 +1,8 @@
 """Where things are stored: a folder on this machine, or a URL of any file system that fsspec knows.
 
-Everything that is stored goes through ``place``: a local path stays a ``pathlib.Path``, a URL becomes a path object
-with the same methods. The functions below are those that differ between the two, or must not trust a cached listing.
+Everything that is stored goes through ``place``: a local path stays a ``pathlib.Path``, a URL
+becomes a path object with the same methods. The functions below are those that differ between the
+two, or must not trust a cached listing.
 """
 
 from __future__ import annotations
@@ -21,15 +22,18 @@ from attnlab._errors import AttnlabError
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _COLLAPSED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
-# Folders are only parts of names there: to make one would, at the top, make a bucket of a mistyped name.
+# Folders are only parts of names there: to make one would, at the top, make a bucket of a mistyped
+# name.
 _FLAT = {"memory", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "oss", "oci"}
 
 
 def place(given: str | Path) -> Path:
-    """Where a path or URL leads: ``pathlib.Path`` on this machine, and what behaves like one elsewhere.
+    """Where a path or URL leads: ``pathlib.Path`` on this machine, and what behaves like one
+    elsewhere.
 
-    ``file://`` is this machine. Other schemes (``s3://``, ``gs://``, ``memory://``, …) need ``attnlab[remote]``, and
-    most of them the file system's own package; credentials are taken from where that package looks for them.
+    ``file://`` is this machine. Other schemes (``s3://``, ``gs://``, ``memory://``, …) need
+    ``attnlab[remote]``, and most of them the file system's own package; credentials are taken from
+    where that package looks for them.
 
     >>> place("results"), place("file:///tmp/results")
     (PosixPath('results'), PosixPath('/tmp/results'))
@@ -38,9 +42,13 @@ def place(given: str | Path) -> Path:
     """
     if isinstance(given, Path):
         if given.parts and _COLLAPSED.fullmatch(given.parts[0]):
-            raise AttnlabError(f"{given} looks like a URL that was made a Path: give URLs as strings, 'scheme://…'")
+            raise AttnlabError(
+                f"{given} looks like a URL that was made a Path: give URLs as strings, 'scheme://…'"
+            )
         return given
-    if not isinstance(given, str) and hasattr(given, "fs"):  # a URL already, perhaps with options of its own
+    if not isinstance(given, str) and hasattr(
+        given, "fs"
+    ):  # a URL already, perhaps with options of its own
         return given
     text = str(given)
     if "://" not in text:
@@ -52,9 +60,11 @@ def place(given: str | Path) -> Path:
     if scheme == "file":
         return _local(text, rest)
     if _holds_password(text):
-        # Commands and folders are written into records and pages: a password in a URL would not stay secret.
+        # Commands and folders are written into records and pages: a password in a URL would not
+        # stay secret.
         raise AttnlabError(
-            f"the {scheme}:// URL holds a password, which would be written into records: leave it out, and give it to "
+            f"the {scheme}:// URL holds a password, which would be written into records: leave it "
+            "out, and give it to "
             "the file system's package by its environment variables or fsspec's configuration"
         )
     return _remote_path(f"{scheme}://{rest.rstrip('/')}", scheme)
@@ -100,7 +110,9 @@ def is_file(path: Path) -> bool:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether there is a folder, asked anew; where folders are only parts of names, whether anything lies there."""
+    """Whether there is a folder, asked anew; where folders are only parts of names, whether
+    anything lies there.
+    """
     if not is_remote(path):
         return path.is_dir()
     fs, _, name = _fs(path)
@@ -110,7 +122,9 @@ def is_folder(path: Path) -> bool:
 
 
 def listed(folder: Path) -> dict[str, int]:
-    """The names of what lies in a folder, and the size of each, asked anew; nothing where there is no folder."""
+    """The names of what lies in a folder, and the size of each, asked anew; nothing where there is
+    no folder.
+    """
     if not is_remote(folder):
         return _listed_here(folder)
     fs, _, name = _fs(folder)
@@ -122,7 +136,9 @@ def listed(folder: Path) -> dict[str, int]:
             return {}
     # Some stores list a marker of the folder itself.
     inner = [entry for entry in found if entry["name"].strip("/") != name.strip("/")]
-    return {entry["name"].rstrip("/").rpartition("/")[2]: int(entry.get("size") or 0) for entry in inner}
+    return {
+        entry["name"].rstrip("/").rpartition("/")[2]: int(entry.get("size") or 0) for entry in inner
+    }
 
 
 def leads_outside(path: Path, folder: Path) -> bool:
@@ -179,19 +195,26 @@ def modified(path: Path) -> float | None:
 
 
 def cache_folder() -> Path:
-    """The user's folder for what can be made again: ``ATTNLAB_CACHE``, or the system's place for such things."""
+    """The user's folder for what can be made again: ``ATTNLAB_CACHE``, or the system's place for
+    such things.
+    """
     given = os.environ.get("ATTNLAB_CACHE")
     if given == "":
         return Path(tempfile.gettempdir()) / f"attnlab-{os.getuid()}"
-    base = Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "attnlab"
+    base = (
+        Path(given)
+        if given
+        else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "attnlab"
+    )
     return base.expanduser()
 
 
 def local_copy(folder: str | Path, whole: str) -> Path:
-    """A folder whose files must be mapped into memory: itself on this machine, its copy in the cache for a URL.
+    """A folder whose files must be mapped into memory: itself on this machine, its copy in the
+    cache for a URL.
 
-    ``whole`` is the file that is written last. A folder must never change under its name (a content hash is part of
-    it): what was copied once is not looked at again.
+    ``whole`` is the file that is written last. A folder must never change under its name (a content
+    hash is part of it): what was copied once is not looked at again.
     """
     source = place(folder)
     if not is_remote(source):
@@ -215,14 +238,18 @@ def copy_of(folder: Path) -> Path:
 
 
 def working_copy(folder: Path) -> Path:
-    """Where to write a folder whose files must be mapped into memory; at a URL, ``share`` it afterwards."""
+    """Where to write a folder whose files must be mapped into memory; at a URL, ``share`` it
+    afterwards.
+    """
     return copy_of(folder) if is_remote(folder) else folder
 
 
 def share(copy: Path, folder: Path, whole: str) -> Path:
-    """Make a folder that was written to ``working_copy(folder)`` seen at its URL, the file ``whole`` last.
+    """Make a folder that was written to ``working_copy(folder)`` seen at its URL, the file
+    ``whole`` last.
 
-    There already, nothing is written; on this machine there is nothing to do. Returns where others find it.
+    There already, nothing is written; on this machine there is nothing to do. Returns where others
+    find it.
     """
     if not is_remote(folder):
         return copy
@@ -243,7 +270,8 @@ def reading(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise AttnlabError(
-            f"cannot read {folder} ({error}): check its name, the connection and your permissions there"
+            f"cannot read {folder} ({error}): check its name, the connection and your permissions "
+            "there"
         ) from error
 
 
@@ -262,7 +290,9 @@ def errors_of(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _arriving(copy: Path) -> Iterator[Path]:
-    """A folder beside ``copy`` that takes its name when it is whole; another process may have been faster."""
+    """A folder beside ``copy`` that takes its name when it is whole; another process may have been
+    faster.
+    """
     arriving = copy.with_name(f".tmp-{uuid.uuid4().hex}")
     arriving.mkdir(parents=True)
     try:
@@ -293,7 +323,10 @@ def _listed_here(folder: Path) -> dict[str, int]:
 def _local(text: str, rest: str) -> Path:
     host, slash, path = rest.partition("/")
     if host not in ("", "localhost") or not slash:
-        raise AttnlabError(f"{text!r}: expected file:///absolute/path; another machine's files need their own scheme")
+        raise AttnlabError(
+            f"{text!r}: expected file:///absolute/path; another machine's files need their own "
+            "scheme"
+        )
     return Path("/" + unquote(path))
 
 
@@ -309,7 +342,9 @@ def _remote_path(url: str, scheme: str) -> Path:
         import fsspec
         from upath import UPath
     except ImportError as error:
-        raise AttnlabError(f"{url}: results at URLs need `pip install 'attnlab[remote]'` ({error})") from None
+        raise AttnlabError(
+            f"{url}: results at URLs need `pip install 'attnlab[remote]'` ({error})"
+        ) from None
     try:
         fsspec.get_filesystem_class(scheme)
     except ImportError as error:
@@ -318,7 +353,8 @@ def _remote_path(url: str, scheme: str) -> Path:
         raise AttnlabError(f"{url}: {scheme}:// needs {advice} as well ({error})") from None
     except ValueError:
         raise AttnlabError(
-            f"{url}: no file system is called {scheme!r}; expected one that fsspec knows, such as s3, gs or memory"
+            f"{url}: no file system is called {scheme!r}; expected one that fsspec knows, such as "
+            "s3, gs or memory"
         ) from None
     found: Any = UPath(url)
     return found

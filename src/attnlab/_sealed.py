@@ -16,10 +16,11 @@ _FIELD = "sha256"
 
 
 def seal(kind: str, schema: int, content: Mapping[str, Any]) -> bytes:
-    """A record as it is written: ``content`` with its kind and schema, and in ``sha256`` a checksum of all that.
+    """A record as it is written: ``content`` with its kind and schema, and in ``sha256`` a checksum
+    of all that.
 
-    The checksum is that of the record's canonical JSON without it: keys in order, no spaces, ASCII only. How the file
-    is indented does not matter.
+    The checksum is that of the record's canonical JSON without it: keys in order, no spaces, ASCII
+    only. How the file is indented does not matter.
     """
     # To JSON and back, since there keys are strings and tuples are lists.
     record = json.loads(json.dumps({"kind": kind, "schema": schema, **content}))
@@ -31,13 +32,23 @@ def seal(kind: str, schema: int, content: Mapping[str, Any]) -> bytes:
 def checksum_of(record: Mapping[str, Any]) -> str:
     """SHA-256 of the canonical JSON of a record, without its field ``sha256``."""
     rest = {key: value for key, value in record.items() if key != _FIELD}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
 
 
 def unseal(
-    data: bytes, path: Path, *, kind: str, schema: int, what: str, again: str, shape: Mapping[str, Any]
+    data: bytes,
+    path: Path,
+    *,
+    kind: str,
+    schema: int,
+    what: str,
+    again: str,
+    shape: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The record that ``seal`` wrote to ``path``, if nobody changed it and it has the expected shape.
+    """The record that ``seal`` wrote to ``path``, if nobody changed it and it has the expected
+    shape.
 
     ``what`` it should be and how to get it ``again`` are for the message.
     """
@@ -50,14 +61,19 @@ def unseal(
         raise AttnlabError(f"{path} is not {what}: expected what attnlab writes there; {again}")
     if record.get("schema") != schema:
         raise AttnlabError(
-            f"{path} has schema {_shown(record.get('schema'))}, this attnlab ({__version__}) reads {schema}: use the "
-            f"version that wrote it ({_shown(record.get('package'))}); or, if it was changed, {again}"
+            f"{path} has schema {_shown(record.get('schema'))}, this attnlab ({__version__}) "
+            f"reads {schema}: use the "
+            f"version that wrote it ({_shown(record.get('package'))}); or, if it was changed, "
+            f"{again}"
         )
     if _FIELD not in record:
-        raise AttnlabError(f"{path} has no checksum ({_FIELD!r}): it was written by an older attnlab; {again}")
+        raise AttnlabError(
+            f"{path} has no checksum ({_FIELD!r}): it was written by an older attnlab; {again}"
+        )
     if record[_FIELD] != checksum_of(record):
         raise AttnlabError(
-            f"{path} was changed after attnlab wrote it: its checksum differs, because it is damaged or was edited by "
+            f"{path} was changed after attnlab wrote it: its checksum differs, because it is "
+            "damaged or was edited by "
             f"hand; {again}"
         )
     wrong = mismatch(record, dict(shape))

@@ -16,7 +16,8 @@ TEMPORARY = ".tmp-"
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file of this machine to write to: under a temporary name in its folder, flushed to disk and renamed at the end.
+    """A file of this machine to write to: under a temporary name in its folder, flushed to disk and
+    renamed at the end.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -40,7 +41,9 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write all at once; at a URL under the file's own name, since object stores show it whole or not at all."""
+    """Write all at once; at a URL under the file's own name, since object stores show it whole or
+    not at all.
+    """
     if is_remote(path):
         put_bytes(path, data)
         return

@@ -11,7 +11,16 @@ import pytest
 import xarray as xr
 
 from attnlab._errors import AttnlabError
-from attnlab.claims import CLAIMS, Claim, Control, Criterion, contradicts, read_reproduction, reproduce, resolve
+from attnlab.claims import (
+    CLAIMS,
+    Claim,
+    Control,
+    Criterion,
+    contradicts,
+    read_reproduction,
+    reproduce,
+    resolve,
+)
 from attnlab.claims._reproduce import _looks
 from attnlab.stats import interval_of
 from attnlab.studies import Study, arm_plan
@@ -22,15 +31,29 @@ def values(numbers):
 
 
 def ends(*numbers):
-    return lambda data: xr.DataArray(np.asarray(numbers, float), dims="end", attrs={"kind": "at least", "seeds": 8})
+    return lambda data: xr.DataArray(
+        np.asarray(numbers, float), dims="end", attrs={"kind": "at least", "seeds": 8}
+    )
 
 
-def claim(*criteria, control_value=1.0, should: Literal["reject", "accept"] = "reject", **more) -> Claim:
-    control = Control("wrong", "must fail", (Criterion("c", "every run", values([control_value]), 0.5),), should)
+def claim(
+    *criteria, control_value=1.0, should: Literal["reject", "accept"] = "reject", **more
+) -> Claim:
+    control = Control(
+        "wrong", "must fail", (Criterion("c", "every run", values([control_value]), 0.5),), should
+    )
     return Claim(
-        id="x.y", title="t", statement="s", source="o", studies=(), criteria=criteria, controls=(control,),
-        how_measured="h", refuted_by="r", **more,
-    )  # fmt: skip
+        id="x.y",
+        title="t",
+        statement="s",
+        source="o",
+        studies=(),
+        criteria=criteria,
+        controls=(control,),
+        how_measured="h",
+        refuted_by="r",
+        **more,
+    )
 
 
 NEAR = np.linspace(0.9, 1.1, 16)
@@ -82,7 +105,9 @@ def test_a_given_interval_with_an_open_end_is_json():
 
 
 def test_a_claim_needs_all_and_fails_by_one():
-    good, bad = (Criterion(n, "every run", values([v]), 0.5) for n, v in (("good", 0.1), ("bad", 0.9)))
+    good, bad = (
+        Criterion(n, "every run", values([v]), 0.5) for n, v in (("good", 0.1), ("bad", 0.9))
+    )
     open_one = Criterion("open", "estimate", values(NEAR), 1.0, "<=", "mean")
     assert claim(good, good).judge({})["verdict"] == "holds"
     assert claim(good, bad, open_one).judge({})["verdict"] == "fails"
@@ -119,7 +144,9 @@ def test_claims_that_could_not_fail_are_refused():
     with pytest.raises(AttnlabError, match="no criterion"):
         claim()
     with pytest.raises(AttnlabError, match="no control"):
-        Claim("x", "t", "s", "o", (), (Criterion("c", "every run", values([1]), 1.0),), (), "h", "r")
+        Claim(
+            "x", "t", "s", "o", (), (Criterion("c", "every run", values([1]), 1.0),), (), "h", "r"
+        )
     with pytest.raises(AttnlabError, match="two thresholds"):
         Criterion("c", "every run", values([1]), 1.0, "in")
     with pytest.raises(AttnlabError, match="'seed' among them"):
@@ -132,7 +159,10 @@ def test_claims_that_could_not_fail_are_refused():
         (lambda: Criterion("c", "bounds", values([1]), 1.0), "kind='bounds'"),  # pyright: ignore
         (lambda: Criterion("c", "every run", values([1]), 1.0, "<"), "relation='<'"),  # pyright: ignore
         (lambda: Control("c", "s", ()), "no criterion"),
-        (lambda: Control("c", "s", (Criterion("c", "every run", values([1]), 1.0),), "rejects"), "should="),  # pyright: ignore
+        (
+            lambda: Control("c", "s", (Criterion("c", "every run", values([1]), 1.0),), "rejects"),  # pyright: ignore
+            "should=",
+        ),
     ],
 )
 def test_mistyped_words_are_refused(make, message):
@@ -142,7 +172,10 @@ def test_mistyped_words_are_refused(make, message):
 
 def test_an_infinite_value_does_not_pass_and_the_worst_value_counts():
     assert Criterion("c", "every run", values([np.inf, 0.1]), 1.0).judge({}).verdict == "fails"
-    assert Criterion("c", "estimate", values([np.inf, *NEAR]), 2.0, "<=", "mean").judge({}).verdict == "inconclusive"
+    assert (
+        Criterion("c", "estimate", values([np.inf, *NEAR]), 2.0, "<=", "mean").judge({}).verdict
+        == "inconclusive"
+    )
     assert Criterion("c", "every run", values([0.0, 7.0]), 1.0, ">=").judge({}).verdict == "fails"
     assert Criterion("c", "every run", values([0.0, 7.0]), 1.0, "<=").judge({}).verdict == "fails"
 
@@ -162,12 +195,15 @@ def test_the_catalogue():
         resolve(["laws.identiy"])
 
 
-def toy_study(tmp_path, body="return xr.Dataset({'value': settings.size + 0.001 * settings.seed})") -> Study:
+def toy_study(
+    tmp_path, body="return xr.Dataset({'value': settings.size + 0.001 * settings.seed})"
+) -> Study:
     """A study of a work function in a file of its own, as a user would write it."""
     file = tmp_path / "toy_work.py"
     file.write_text(
         "from dataclasses import dataclass\nimport xarray as xr\n\n\n"
-        "@dataclass(frozen=True)\nclass Toy:\n    arm: str = ''\n    seed: int = 0\n    size: float = 0.0\n\n\n"
+        "@dataclass(frozen=True)\nclass Toy:\n    arm: str = ''\n    seed: int = 0\n    size: "
+        "float = 0.0\n\n\n"
         f"def work(settings: Toy, context):\n    {body}\n"
     )
     arms = {"small": {"size": 1.0}, "large": {"size": 5.0}}
@@ -176,7 +212,10 @@ def toy_study(tmp_path, body="return xr.Dataset({'value': settings.size + 0.001 
         lambda scale, seeds: arm_plan(f"{file}:work", "toy", arms, seeds),
         lambda data: {
             "toy": cast(
-                xr.Dataset, xr.concat([data[a] for a in arms], dim=xr.DataArray(list(arms), dims="size", name="size"))
+                xr.Dataset,
+                xr.concat(
+                    [data[a] for a in arms], dim=xr.DataArray(list(arms), dims="size", name="size")
+                ),
             )
         },
     )
@@ -187,11 +226,22 @@ def toy_claim(study: Study) -> Claim:
         return lambda data: data["toy"].value.sel(size=name)
 
     return Claim(
-        "toy.small", "Small is small", "The small ones stay below two.", "nowhere", (study,),
+        "toy.small",
+        "Small is small",
+        "The small ones stay below two.",
+        "nowhere",
+        (study,),
         (Criterion("value", "estimate", size("small"), 2.0, "<=", "mean"),),
-        (Control("large", "must be rejected", (Criterion("value", "estimate", size("large"), 2.0, "<=", "mean"),)),),
-        "by adding", "a large one",
-    )  # fmt: skip
+        (
+            Control(
+                "large",
+                "must be rejected",
+                (Criterion("value", "estimate", size("large"), 2.0, "<=", "mean"),),
+            ),
+        ),
+        "by adding",
+        "a large one",
+    )
 
 
 def test_reproduce_stores_what_it_found_and_reads_it_back(tmp_path):
@@ -213,11 +263,22 @@ def test_reproduce_stores_what_it_found_and_reads_it_back(tmp_path):
 
 def test_names_that_look_alike_do_not_overwrite_each_other(tmp_path):
     study = toy_study(tmp_path)
-    twins = Study("toy", study.plan, lambda arms: {"toy": arms["small"], "α": arms["small"], "β": arms["large"]})
+    twins = Study(
+        "toy",
+        study.plan,
+        lambda arms: {"toy": arms["small"], "α": arms["small"], "β": arms["large"]},
+    )
     one = Claim(
-        "toy.b", "t", "s", "o", (twins,), (Criterion("c", "every run", lambda d: d["β"].value, 9.0),),
-        (Control("small", "s", (Criterion("c", "every run", lambda d: d["α"].value, 0.5),)),), "h", "r",
-    )  # fmt: skip
+        "toy.b",
+        "t",
+        "s",
+        "o",
+        (twins,),
+        (Criterion("c", "every run", lambda d: d["β"].value, 9.0),),
+        (Control("small", "s", (Criterion("c", "every run", lambda d: d["α"].value, 0.5),)),),
+        "h",
+        "r",
+    )
     done = reproduce([one], tmp_path / "out", processes=0)
     back = read_reproduction(tmp_path / "out")
     assert float(back.data["α"].value[0]) == 1.0
@@ -230,13 +291,22 @@ def test_names_that_look_alike_do_not_overwrite_each_other(tmp_path):
 def test_a_mistake_in_a_measurement_is_named(tmp_path):
     study = toy_study(tmp_path)
     wrong = Criterion("c", "every run", lambda data: data["tyo"].value, 1.0)
-    claim = Claim("toy.c", "t", "s", "o", (study,), (wrong,), (Control("x", "y", (wrong,)),), "h", "r")
-    with pytest.raises(AttnlabError, match=r"judging the claim 'toy.c' raises KeyError: 'tyo' \(test_claim.py, line"):
+    claim = Claim(
+        "toy.c", "t", "s", "o", (study,), (wrong,), (Control("x", "y", (wrong,)),), "h", "r"
+    )
+    with pytest.raises(
+        AttnlabError,
+        match=r"judging the claim 'toy.c' raises KeyError: 'tyo' \(test_claim.py, line",
+    ):
         reproduce([claim], tmp_path / "out", processes=0)
 
 
 def test_a_study_all_of_whose_runs_fail_is_not_run(tmp_path):
-    done = reproduce([toy_claim(toy_study(tmp_path, "raise ValueError('no luck')"))], tmp_path / "out", processes=0)
+    done = reproduce(
+        [toy_claim(toy_study(tmp_path, "raise ValueError('no luck')"))],
+        tmp_path / "out",
+        processes=0,
+    )
     assert done.claims[0]["verdict"] == "not run"
     causes = [{"cause": "ValueError: no luck", "count": 16}]
     assert done.claims[0]["runs"] == {"asked": 16, "finished": 0, "failed": 16, "causes": causes}
@@ -252,7 +322,12 @@ def test_a_study_all_of_whose_runs_fail_is_not_run(tmp_path):
             lambda out: (out / "claims.json").write_text('{"kind": "attnlab claims", "schema": 9}'),
             "schema 9",
         ),
-        (lambda out: (out / "data" / next((out / "data").iterdir()).name).write_bytes(b"PK junk"), "checksum differs"),
+        (
+            lambda out: (out / "data" / next((out / "data").iterdir()).name).write_bytes(
+                b"PK junk"
+            ),
+            "checksum differs",
+        ),
     ],
 )
 def test_a_damaged_folder_is_refused_in_words(tmp_path, damage, message):
@@ -263,7 +338,9 @@ def test_a_damaged_folder_is_refused_in_words(tmp_path, damage, message):
 
 
 def judged(kind, numbers, threshold, relation: Any = "<=", statistic="", **coords):
-    found = xr.DataArray(numbers, dims="seed", coords={"seed": np.arange(len(numbers)) + 100, **coords})
+    found = xr.DataArray(
+        numbers, dims="seed", coords={"seed": np.arange(len(numbers)) + 100, **coords}
+    )
     return Criterion("c", kind, lambda data: found, threshold, relation, statistic).judge({})
 
 
@@ -287,7 +364,8 @@ def test_an_estimate_holds_on_average_where_a_run_lies_far_beyond():
 
 
 @pytest.mark.parametrize(
-    ("relation", "threshold", "worst"), [("<=", 0.5, 0.7), (">=", 0.5, 0.2), ("in", (0.35, 0.6), 0.2)]
+    ("relation", "threshold", "worst"),
+    [("<=", 0.5, 0.7), (">=", 0.5, 0.2), ("in", (0.35, 0.6), 0.2)],
 )
 def test_every_run_is_judged_by_its_worst_entry(relation, threshold, worst):
     found = xr.DataArray([[0.4, 0.7], [0.2, 0.5]], dims=("seed", "word"))
@@ -296,7 +374,10 @@ def test_every_run_is_judged_by_its_worst_entry(relation, threshold, worst):
 
 
 def test_few_runs_say_how_many_may_violate():
-    assert "4 runs: up to 53\u00a0% of runs may violate" in judged("every run", [0.1] * 4, 0.5).exceptions
+    assert (
+        "4 runs: up to 53\u00a0% of runs may violate"
+        in judged("every run", [0.1] * 4, 0.5).exceptions
+    )
     assert "up to 53" in judged("bound", [0.1] * 4, 0.5, "<=", "p95").exceptions
 
 
@@ -382,7 +463,9 @@ def test_failed_runs_are_asked_for_and_not_usable(tmp_path):
         "if settings.size == 1.0 and settings.seed == 3:\n        raise ValueError('no luck')\n"
         "    return xr.Dataset({'value': settings.size + 0.001 * settings.seed})"
     )
-    done = reproduce([toy_claim(toy_study(tmp_path, body))], tmp_path / "out", seeds=12, processes=0)
+    done = reproduce(
+        [toy_claim(toy_study(tmp_path, body))], tmp_path / "out", seeds=12, processes=0
+    )
     entry = done.claims[0]
     assert entry["runs"]["causes"] == [{"cause": "ValueError: no luck", "count": 1}]
     assert (entry["criteria"][0]["asked"], entry["criteria"][0]["usable"]) == (12, 11)
@@ -400,12 +483,15 @@ def test_each_look_is_recorded_and_the_same_look_only_once(tmp_path):
 
 
 def test_seeds_are_added_until_a_claim_is_decided(tmp_path):
-    # The mean of seeds 0 … n − 1 of ±1 in turn is near 0; its interval shrinks below 0.6 between 16 and 32 seeds.
+    # The mean of seeds 0 … n − 1 of ±1 in turn is near 0; its interval shrinks below 0.6 between 16
+    # and 32 seeds.
     body = "return xr.Dataset({'value': settings.size * (0.0 if settings.size < 2 else 1.0) + (-1.0) ** settings.seed})"
     study = toy_study(tmp_path, body)
     one = toy_claim(study)
     criterion = replace(one.criteria[0], threshold=0.6)
-    done = reproduce([replace(one, criteria=(criterion,))], tmp_path / "out", until="decided", processes=0)
+    done = reproduce(
+        [replace(one, criteria=(criterion,))], tmp_path / "out", until="decided", processes=0
+    )
     looks = done.claims[0]["looks"]
     assert [look["seeds"] for look in looks] == [8, 16, 32]
     assert [look["verdict"] for look in looks] == ["inconclusive", "inconclusive", "holds"]
@@ -416,7 +502,9 @@ def test_seeds_are_added_until_a_claim_is_decided(tmp_path):
 
 
 def test_all_looks_together_err_in_at_most_one_of_twenty_cases():
-    """A mean that lies exactly at the threshold is called either way in at most 5 % of sequences of looks."""
+    """A mean that lies exactly at the threshold is called either way in at most 5 % of sequences of
+    looks.
+    """
     rng, wrong, repeats = np.random.default_rng(0), 0, 2000
     for _ in range(repeats):
         runs = rng.normal(size=64)

@@ -20,9 +20,18 @@ def runs(error: float, number: int) -> xr.Dataset:
 
 def teacher(**falls: tuple[float, ...]) -> xr.Dataset:
     """Errors after 1500, 6000, … steps."""
-    names = {"softmax": "softmax", "cool": "softmax:0.25", "hot": "softmax:4", "sparse": "sparsemax", "top": "top1"}
+    names = {
+        "softmax": "softmax",
+        "cool": "softmax:0.25",
+        "hot": "softmax:4",
+        "sparse": "sparsemax",
+        "top": "top1",
+    }
     asked = [(v, k, error) for v, errors in falls.items() for k, error in enumerate(errors)]
-    arms = {(names[v], 1500 * 4**k): runs(error, number) for number, (v, k, error) in enumerate(asked, start=1)}
+    arms = {
+        (names[v], 1500 * 4**k): runs(error, number)
+        for number, (v, k, error) in enumerate(asked, start=1)
+    }
     return compare_steps(arms, [names[v] for v in falls])
 
 
@@ -61,10 +70,15 @@ def test_without_a_gain_at_1500_steps_the_comparison_sees_nothing():
 
 
 @pytest.mark.parametrize(
-    ("cool", "top", "expected"), [(0.1, 5.0, "fails"), (0.3, 5.0, "holds"), (0.1, 0.1, "inconclusive")]
+    ("cool", "top", "expected"),
+    [(0.1, 5.0, "fails"), (0.3, 5.0, "holds"), (0.1, 0.1, "inconclusive")],
 )
 def test_sparse_attention_on_a_dense_teacher(cool, top, expected):
-    data = {"dense teacher": teacher(softmax=(0.1, 0.1), cool=(cool, cool), sparse=(cool, cool), top=(top,))}
+    data = {
+        "dense teacher": teacher(
+            softmax=(0.1, 0.1), cool=(cool, cool), sparse=(cool, cool), top=(top,)
+        )
+    }
     assert verdict("liu2021.sparse_hurts_dense", data) == expected
 
 
@@ -76,12 +90,24 @@ def test_a_high_temperature_is_reported_setting_by_setting():
     assert [c["verdict"] for c in slow["criteria"]] == ["holds", "inconclusive"]
 
 
-def prior(right: tuple[float, float, float], wrong: tuple[float, float, float]) -> dict[str, xr.Dataset]:
-    columns = {"student": ["softmax", "softmax+prior:1", "softmax+wrong-prior:1"], "task": ["hard"], "seed": range(16)}
+def prior(
+    right: tuple[float, float, float], wrong: tuple[float, float, float]
+) -> dict[str, xr.Dataset]:
+    columns = {
+        "student": ["softmax", "softmax+prior:1", "softmax+wrong-prior:1"],
+        "task": ["hard"],
+        "seed": range(16),
+    }
     ends = np.array([(np.nan,) * 3, right, wrong])
-    data = {f"ratio{tail}": (("student", "task"), ends[:, [k]]) for k, tail in enumerate(("", "_low", "_high"))}
+    data = {
+        f"ratio{tail}": (("student", "task"), ends[:, [k]])
+        for k, tail in enumerate(("", "_low", "_high"))
+    }
     return {
-        "prior": xr.Dataset(data | {"ratio_kind": (("student", "task"), [["not run"], ["exact"], ["exact"]])}, columns)
+        "prior": xr.Dataset(
+            data | {"ratio_kind": (("student", "task"), [["not run"], ["exact"], ["exact"]])},
+            columns,
+        )
     }
 
 
@@ -96,7 +122,11 @@ def test_a_prior_must_help_and_a_wrong_one_must_not():
 def test_one_row_below_the_bound_refutes_it():
     def rows(least: float, tight: float, wrong: float) -> dict[str, xr.Dataset]:
         values = {"least": least, "tight": tight, "wrong": wrong}
-        return {"entropy bound": xr.Dataset({k: ("seed", [v] * 8) for k, v in values.items()}, {"seed": range(8)})}
+        return {
+            "entropy bound": xr.Dataset(
+                {k: ("seed", [v] * 8) for k, v in values.items()}, {"seed": range(8)}
+            )
+        }
 
     assert verdict("beyond.entropy_bound", rows(-2e-16, 1e-12, -0.7)) == "holds"
     assert verdict("beyond.entropy_bound", rows(-1e-3, 1e-12, -0.7)) == "fails"

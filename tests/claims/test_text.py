@@ -1,4 +1,6 @@
-"""The claims on text: where they are judged, where only reported, and whether their controls can tell."""
+"""The claims on text: where they are judged, where only reported, and whether their controls can
+tell.
+"""
 
 import numpy as np
 import pytest
@@ -25,19 +27,35 @@ def judged(folder, monkeypatch):
 
 
 def arms(**changed) -> dict[str, xr.Dataset]:
-    """Measurements that keep all claims, but for those that are named, as ``linear_best_accuracy=0.5``."""
+    """Measurements that keep all claims, but for those that are named, as
+    ``linear_best_accuracy=0.5``.
+    """
     good = {
-        "sen_error": 0.06, "sen_error_wrong_query": 0.21, "purity_trend": 0.99, "frequency_trend": -0.99,
-        "least_purity_trend": -0.5, "least_frequency_trend": 0.1, "best_excess": 0.43, "best_accuracy": 0.80,
+        "sen_error": 0.06,
+        "sen_error_wrong_query": 0.21,
+        "purity_trend": 0.99,
+        "frequency_trend": -0.99,
+        "least_purity_trend": -0.5,
+        "least_frequency_trend": 0.1,
+        "best_excess": 0.43,
+        "best_accuracy": 0.80,
         "highest_excess": 0.45,
-    }  # fmt: skip
+    }
     found = {}
     for arm in ("fixed", "linear", "permuted"):
-        values = good | ({"highest_excess": 0.2, "best_accuracy": 0.51} if arm == "permuted" else {})
-        values |= {name.removeprefix(f"{arm}_"): v for name, v in changed.items() if name.startswith(f"{arm}_")}
+        values = good | (
+            {"highest_excess": 0.2, "best_accuracy": 0.51} if arm == "permuted" else {}
+        )
+        values |= {
+            name.removeprefix(f"{arm}_"): v
+            for name, v in changed.items()
+            if name.startswith(f"{arm}_")
+        }
         found[f"text {arm}"] = xr.Dataset(
             {
-                name: (("seed", "rank"), np.full((3, 100), value)) if name.startswith("sen") else ("seed", [value] * 3)
+                name: (("seed", "rank"), np.full((3, 100), value))
+                if name.startswith("sen")
+                else ("seed", [value] * 3)
                 for name, value in values.items()
             }
         )
@@ -74,16 +92,27 @@ def test_each_criterion_can_fail(judged, claim, changed):
 @pytest.mark.parametrize(
     ("claim", "changed"),
     [
-        ("lu2021.text_sen", {"fixed_sen_error_wrong_query": 0.05, "linear_sen_error_wrong_query": 0.05}),
-        ("lu2021.text_purity", {f"{head}_least_{name}_trend": value for head in ("fixed", "linear")
-                                for name, value in (("purity", 0.95), ("frequency", -0.95))}),
+        (
+            "lu2021.text_sen",
+            {"fixed_sen_error_wrong_query": 0.05, "linear_sen_error_wrong_query": 0.05},
+        ),
+        (
+            "lu2021.text_purity",
+            {
+                f"{head}_least_{name}_trend": value
+                for head in ("fixed", "linear")
+                for name, value in (("purity", 0.95), ("frequency", -0.95))
+            },
+        ),
         ("lu2021.text_excess", {"permuted_highest_excess": 0.36}),
         ("lu2021.text_accuracy", {"permuted_best_accuracy": 0.8}),
     ],
-)  # fmt: skip
+)
 def test_a_control_that_passes_makes_it_inconclusive(judged, claim, changed):
     for name, one in judged.items():
-        assert one.judge(arms(**changed))["verdict"] == ("inconclusive" if name == claim else "holds")
+        assert one.judge(arms(**changed))["verdict"] == (
+            "inconclusive" if name == claim else "holds"
+        )
 
 
 def test_they_run_through_and_are_not_run_without_runs(folder, tmp_path, monkeypatch):
@@ -100,8 +129,10 @@ def test_they_run_through_and_are_not_run_without_runs(folder, tmp_path, monkeyp
         assert entry["runs"] == {"asked": 4, "finished": 4, "failed": 0, "causes": []}
         assert entry["verdict"] in ("reported", "inconclusive"), entry["reason"]
     assert {name: data.sizes["seed"] for name, data in done.data.items()} == {
-        "text linear": 1, "text fixed": 2, "text permuted": 1
-    }  # fmt: skip
+        "text linear": 1,
+        "text fixed": 2,
+        "text permuted": 1,
+    }
     assert done.data["text fixed"].attrs["content"] == text_parts(folder).hash
     absent: Claim = text_claims(folder)[0]
     assert absent.judge(None, absent="no data")["verdict"] == "not run"

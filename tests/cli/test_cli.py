@@ -17,7 +17,9 @@ ENV = os.environ | {"COLUMNS": "120", "NO_COLOR": "1", "TERM": "dumb"}
 
 def attnlab(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "attnlab", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=ENV, timeout=300, check=False)
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=cwd, env=ENV, timeout=300, check=False
+    )
 
 
 def own_claim(tmp_path: Path) -> Path:
@@ -90,9 +92,14 @@ def test_a_claim_of_ones_own_from_file_to_page(tmp_path):
     assert list((out / "figures").glob("*.csv"))
     entry = json.loads((out / "claims.json").read_text("utf-8"))["claims"][0]
     assert entry["controls"][0] | {"criteria": []} == {
-        "id": "a short query", "should": "reject", "verdict": "fails", "ok": True, "criteria": [],
-        "statement": "keys that can do nothing must not be found to help", "reason": "",
-    }  # fmt: skip
+        "id": "a short query",
+        "should": "reject",
+        "verdict": "fails",
+        "ok": True,
+        "criteria": [],
+        "statement": "keys that can do nothing must not be found to help",
+        "reason": "",
+    }
     (out / "report.html").unlink()
     assert attnlab("report", "my_claim", cwd=tmp_path).returncode == 0
     assert (out / "report.html").read_text("utf-8") == page
@@ -105,7 +112,9 @@ def test_a_claim_of_ones_own_from_file_to_page(tmp_path):
 def test_exit_codes_for_contradiction_and_failed_runs(tmp_path):
     text = own_claim(tmp_path).read_text("utf-8")
     text = text.replace('"sentences": 300', '"sentences": 150')
-    (tmp_path / "opposite.py").write_text(text.replace('refuted_by="A', 'expected="fails",\n    refuted_by="A'))
+    (tmp_path / "opposite.py").write_text(
+        text.replace('refuted_by="A', 'expected="fails",\n    refuted_by="A')
+    )
     done = attnlab("check", "opposite.py", "--seeds", "8", "--processes", "0", cwd=tmp_path)
     assert done.returncode == 3, done.stdout + done.stderr
     assert "contradiction: mine.keys_help was expected to be 'fails'" in done.stdout
@@ -118,7 +127,17 @@ def test_exit_codes_for_contradiction_and_failed_runs(tmp_path):
 
 def test_ctrl_c_keeps_what_is_finished(tmp_path):
     file = own_claim(tmp_path)
-    command = [sys.executable, "-m", "attnlab", "check", file.name, "--seeds", "40", "--processes", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "attnlab",
+        "check",
+        file.name,
+        "--seeds",
+        "40",
+        "--processes",
+        "1",
+    ]
     process = subprocess.Popen(command, cwd=tmp_path, env=ENV, stderr=subprocess.PIPE, text=True)
     blocks = tmp_path / "my_claim" / "runs"
     until = time.monotonic() + 120

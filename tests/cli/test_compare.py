@@ -17,7 +17,19 @@ from attnlab.studies._compare_answers import seeds_needed
 app = typer.Typer()
 app.command(cls=CompareCommand)(compare)
 app.command()(advise)
-TINY = ["--samples", "16", "64", "--seeds", "2", "--steps", "20", "--weight-decays", "0", "--processes", "0"]
+TINY = [
+    "--samples",
+    "16",
+    "64",
+    "--seeds",
+    "2",
+    "--steps",
+    "20",
+    "--weight-decays",
+    "0",
+    "--processes",
+    "0",
+]
 
 
 @pytest.fixture
@@ -35,7 +47,13 @@ def test_a_comparison_prints_a_ranking_and_advice_and_writes_a_page(run, tmp_pat
     words = ["compare", "--task", "relevant:2", "--variants", "softmax,uniform", *TINY]
     found = run(*words)
     assert found.exit_code == 0, found.output
-    for word in ("softmax", "uniform", "median error", "takes 6 seeds", "page: compare/report.html"):
+    for word in (
+        "softmax",
+        "uniform",
+        "median error",
+        "takes 6 seeds",
+        "page: compare/report.html",
+    ):
         assert word in found.output, word
     assert (tmp_path / "compare" / "report.html").is_file()
     again = run(*words, "--json")
@@ -59,7 +77,17 @@ def asked(monkeypatch):
 
 
 def test_a_file_name_may_hold_a_comma_and_other_values_are_cut_at_it(run, asked):
-    found = run("compare", "--file", "my, reviews.csv", "b.csv", "--text", "t", "--variants", "softmax,top2", "uniform")
+    found = run(
+        "compare",
+        "--file",
+        "my, reviews.csv",
+        "b.csv",
+        "--text",
+        "t",
+        "--variants",
+        "softmax,top2",
+        "uniform",
+    )
     assert found.exit_code == 0, found.output
     ((comparison, _),) = asked
     assert comparison.source is not None
@@ -86,7 +114,10 @@ def test_advice_is_a_short_comparison_of_a_few_variants(run, asked):
         (["--variants", "hardmax"], "normaliser 'hardmax'"),
         (["--file", "a.csv", "--task", "hard"], "leave out --task"),
         (["--text", "review"], "name columns of --file"),
-        (["--task", "topic", "--variants", "softmax+l1:1", "--processes", "0"], "every word has its own score"),
+        (
+            ["--task", "topic", "--variants", "softmax+l1:1", "--processes", "0"],
+            "every word has its own score",
+        ),
         (["--file", "absent.csv"], "absent.csv"),
     ],
 )

@@ -10,8 +10,28 @@ from pathlib import Path
 
 import pytest
 
-TINY = ["--steps", "10", "--sizes", "20", "40", "--weight-decays", "0.1", "--step-sizes", "0.01", "--seeds", "2",
-        "--students", "baseline", "patch-attention", "--canvas", "16", "--stride", "8", "--processes", "0"]  # fmt: skip
+TINY = [
+    "--steps",
+    "10",
+    "--sizes",
+    "20",
+    "40",
+    "--weight-decays",
+    "0.1",
+    "--step-sizes",
+    "0.01",
+    "--seeds",
+    "2",
+    "--students",
+    "baseline",
+    "patch-attention",
+    "--canvas",
+    "16",
+    "--stride",
+    "8",
+    "--processes",
+    "0",
+]
 
 
 def test_from_the_command_to_the_page_and_again(run):
@@ -34,7 +54,10 @@ def test_from_the_command_to_the_page_and_again(run):
     assert shown["digits"][0]["attention_on_digit"] is None
     assert 0 < shown["digits"][1]["attention_on_digit"] < 1
     assert shown["about"]["settings"]["attention_sizes"] == [20, 40]
-    assert sorted((path, path.stat().st_mtime_ns) for path in Path("digits/runs").rglob("*.zip")) == stored
+    assert (
+        sorted((path, path.stat().st_mtime_ns) for path in Path("digits/runs").rglob("*.zip"))
+        == stored
+    )
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,20 @@ def vague(key, shape):
 def bare(key):
     return 3
 """
-TINY = ["--steps", "20", "--sizes", "8", "16", "32", "--weight-decays", "0.1", "--seeds", "2", "--processes", "0"]
+TINY = [
+    "--steps",
+    "20",
+    "--sizes",
+    "8",
+    "16",
+    "32",
+    "--weight-decays",
+    "0.1",
+    "--seeds",
+    "2",
+    "--processes",
+    "0",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -97,17 +110,26 @@ def test_the_help_says_what_takes_several_values(run):
         ("--teacher nope", "--teacher 'nope': expected one of static-mask, gate"),
         ("--students base", "the students are baseline, known-attention, vacuous-mask"),
         ("--teacher mlp --students known-attention", "the students are baseline, known-weights"),
-        ("--teacher mlp --features 16 32", "--features 16 32: has no meaning for the teacher 'mlp'"),
+        (
+            "--teacher mlp --features 16 32",
+            "--features 16 32: has no meaning for the teacher 'mlp'",
+        ),
         ("--teacher dense --relevant 2", "--relevant 2: has no meaning for the teacher 'dense'"),
         ("--depth 2", "--depth 2: has no meaning"),
         ("--students baseline --against other", "against='other' is none of the students baseline"),
         ("--students baseline nowhere.py:f", "student file nowhere.py does not exist"),
         ("--students baseline mine.py:lin", "mine.py has no function 'lin'"),
-        ("--students mine.py:raising", "student 'mine.py:raising' raises ValueError: no such width"),
+        (
+            "--students mine.py:raising",
+            "student 'mine.py:raising' raises ValueError: no such width",
+        ),
         ("--students broken.py:f", "student 'broken.py:f' raises SyntaxError"),
         ("--teacher mine.py:source", "--students: name your own as file.py:function"),
         ("--teacher mine.py:source --students baseline", "give 'file.py:function'"),
-        ("--teacher mine.py:bare --students mine.py:line", "returned a int; expected an object with sample"),
+        (
+            "--teacher mine.py:bare --students mine.py:line",
+            "returned a int; expected an object with sample",
+        ),
         ("--error 1.5", "--error 1.5: expected a share between 0 and 1"),
         ("--features 2 --relevant 4", "relevant"),
         ("--sizes 64 32", "expected increasing positive numbers of samples"),
@@ -115,7 +137,7 @@ def test_the_help_says_what_takes_several_values(run):
         ("--features --quiet", "--features has no value"),
         ("--out mine.py", "mine.py is a file"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_one_message_and_exit_code_2(run, line, message):
     code, out, err = run("samples", *line.split())
     assert code == 2, out + err
@@ -125,8 +147,22 @@ def test_a_mistake_is_one_message_and_exit_code_2(run, line, message):
 
 
 def test_from_the_command_to_the_page_and_again(run):
-    line = ["samples", "--teacher", "static-mask", "--relevant", "2", "--features", "4", "8", "--students", "baseline",
-            "known-attention", "--error", "0.5", *TINY]  # fmt: skip
+    line = [
+        "samples",
+        "--teacher",
+        "static-mask",
+        "--relevant",
+        "2",
+        "--features",
+        "4",
+        "8",
+        "--students",
+        "baseline",
+        "known-attention",
+        "--error",
+        "0.5",
+        *TINY,
+    ]
     code, out, err = run(*line)
     assert code == 0, err
     assert "samples for error 0.5" in out
@@ -138,23 +174,47 @@ def test_from_the_command_to_the_page_and_again(run):
     assert Path("samples/report.html").read_text("utf-8") == page
     code, out, _ = run(*line, "--quiet", "--json")
     shown = json.loads(out)
-    assert [(row["student"], row["features"]) for row in shown["samples"]][:2] == [("baseline", 4), ("baseline", 8)]
+    assert [(row["student"], row["features"]) for row in shown["samples"]][:2] == [
+        ("baseline", 4),
+        ("baseline", 8),
+    ]
     assert {"needed", "needed_kind", "ratio", "verdict"} <= set(shown["samples"][0])
     assert shown["about"]["settings"]["relevant"] == 2
 
 
 def test_a_teacher_and_students_of_ones_own(run):
-    code, _, err = run("samples", "--teacher", "mine.py:source", "--students", "mine.py:line", "mine.py:vague", *TINY)
+    code, _, err = run(
+        "samples",
+        "--teacher",
+        "mine.py:source",
+        "--students",
+        "mine.py:line",
+        "mine.py:vague",
+        *TINY,
+    )
     assert code == 2
     assert "'mine.py:vague' answers an input with the shape (3,); expected (), one number" in err
-    code, out, err = run("samples", "--teacher", "mine.py:source", "--students", "mine.py:line", "--out", "own", "-q",
-                         *TINY, "--step-sizes", "0.1,0.3")  # fmt: skip
+    code, out, err = run(
+        "samples",
+        "--teacher",
+        "mine.py:source",
+        "--students",
+        "mine.py:line",
+        "--out",
+        "own",
+        "-q",
+        *TINY,
+        "--step-sizes",
+        "0.1,0.3",
+    )
     assert (code, out) == (0, ""), err
     assert "mine.py:line" in Path("own/report.html").read_text("utf-8")
 
 
 def test_labels_and_teachers_on_words(run):
-    code, out, err = run("samples", "--teacher", "self-attention", "--classes", "2", "--students", "baseline", *TINY)
+    code, out, err = run(
+        "samples", "--teacher", "self-attention", "--classes", "2", "--students", "baseline", *TINY
+    )
     assert code == 0, err
     assert "baseline" in out
     page = Path("samples/report.html").read_text("utf-8")

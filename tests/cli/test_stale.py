@@ -42,7 +42,9 @@ claim = Claim(
 
 @pytest.fixture
 def check(run, tmp_path):
-    """`attnlab check` of the claim with an edit, in one folder of results; another file of the same name each time."""
+    """`attnlab check` of the claim with an edit, in one folder of results; another file of the same
+    name each time.
+    """
 
     def call(number: int, edit: tuple[str, str], *more: str) -> tuple[int, dict, str]:
         assert edit[0] in CLAIM

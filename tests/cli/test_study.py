@@ -26,8 +26,17 @@ def write(name: str, count: int) -> None:
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch):
     """Everything a study does, in few steps."""
-    numbers = {"seeds": 2, "sizes": (10, 20, 40), "fit_steps": 30, "training_seeds": 2, "training_steps": 96, "dim": 4}
-    monkeypatch.setitem(__import__("attnlab.cli._study", fromlist=["_NUMBERS"])._NUMBERS, "quick", numbers)
+    numbers = {
+        "seeds": 2,
+        "sizes": (10, 20, 40),
+        "fit_steps": 30,
+        "training_seeds": 2,
+        "training_steps": 96,
+        "dim": 4,
+    }
+    monkeypatch.setitem(
+        __import__("attnlab.cli._study", fromlist=["_NUMBERS"])._NUMBERS, "quick", numbers
+    )
 
 
 def test_from_fifty_rows_to_page_and_labels(run, short):
@@ -61,8 +70,14 @@ def test_from_fifty_rows_to_page_and_labels(run, short):
         (["study", "a.csv", "--train", "b.csv"], "not as both"),
         (["study", "nowhere.csv"], "nowhere.csv"),
         (["study", "reviews.csv", "--text", "reveiw", "--label", "sentiment"], "'review'"),
-        (["study", "reviews.csv", "--text", "review", "--label", "sentiment", "--scale", "huge"], "--scale huge"),
-        (["study", "reviews.csv", "--text", "review", "--label", "sentiment", "--target", "80"], "between 0 and 1"),
+        (
+            ["study", "reviews.csv", "--text", "review", "--label", "sentiment", "--scale", "huge"],
+            "--scale huge",
+        ),
+        (
+            ["study", "reviews.csv", "--text", "review", "--label", "sentiment", "--target", "80"],
+            "between 0 and 1",
+        ),
         (["study", "one.csv", "--text", "review", "--label", "sentiment"], "have the one label"),
         (["predict", "nowhere", "reviews.csv"], "nowhere"),
     ],

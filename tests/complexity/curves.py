@@ -20,6 +20,8 @@ def constant(curve, seeds=8, sizes: Any = SIZES):
 
 
 def noisy(curve, rng, *, seeds=16, own=0.3, shared: Any = 0.2):
-    """Lognormal noise: one factor for a whole seed, one for every fit; the median of each size is the curve."""
+    """Lognormal noise: one factor for a whole seed, one for every fit; the median of each size is
+    the curve.
+    """
     whole = rng.normal(0, shared, (seeds, 1)) if np.isscalar(shared) else shared
     return labelled(curve * np.exp(whole + rng.normal(0, own, (seeds, len(curve)))))

@@ -1,4 +1,6 @@
-"""Bound calculators against direct formulas; rank agreement against scipy and against every completion."""
+"""Bound calculators against direct formulas; rank agreement against scipy and against every
+completion.
+"""
 
 import itertools
 from types import SimpleNamespace
@@ -20,10 +22,12 @@ def test_ratios_are_the_direct_formulas():
     for rows, bounds in ((x, found.raw), (attended, found.attended)):
         norms, sigma = np.linalg.norm(rows, axis=1), np.cov(rows.T)
         expected = SimpleNamespace(
-            mean_square=np.mean(norms**2), largest_square=norms.max() ** 2, fourth_moment=np.mean(norms**4) ** 0.5,
+            mean_square=np.mean(norms**2),
+            largest_square=norms.max() ** 2,
+            fourth_moment=np.mean(norms**4) ** 0.5,
             participation=np.trace(sigma) ** 2 / np.linalg.norm(sigma) ** 2,
             intrinsic_dimension=np.trace(sigma) / np.linalg.norm(sigma, 2),
-        )  # fmt: skip
+        )
         for name, value in vars(expected).items():
             assert getattr(bounds, name) == pytest.approx(value, rel=1e-10)
     for name, value in found.as_dict().items():
@@ -74,7 +78,9 @@ def test_without_bounds_it_is_spearmans_correlation():
     found = rank_agreement_with(x, y)
     assert found.value == found.highest == pytest.approx(spearmanr(x, y)[0])
     assert -1 <= found.interval.low < found.value < found.interval.high <= 1
-    assert str(found).startswith(f"rank agreement {found.value:.2f} over 15 settings (95 % interval")
+    assert str(found).startswith(
+        f"rank agreement {found.value:.2f} over 15 settings (95 % interval"
+    )
 
 
 def test_bounded_values_are_taken_at_their_worst_and_best():
@@ -92,7 +98,11 @@ def test_bounded_values_are_taken_at_their_worst_and_best():
         every = [np.corrcoef(rankdata(x), row)[0, 1] for row in np.unique(ranks, axis=0)]
         assert found.value == pytest.approx(min(every), abs=1e-9)
         assert found.highest == pytest.approx(max(every), abs=1e-9)
-        assert found.value - 1e-9 <= np.corrcoef(rankdata(x), rankdata(y))[0, 1] <= found.highest + 1e-9
+        assert (
+            found.value - 1e-9
+            <= np.corrcoef(rankdata(x), rankdata(y))[0, 1]
+            <= found.highest + 1e-9
+        )
 
 
 def test_sample_ratios_bring_their_own_bounds():

@@ -16,13 +16,17 @@ def growing(power, rng=None, scale=0.1, seeds=16, own=0.3):
     curve = scale * P**power / SIZES[:, None]
     noise = 0 if rng is None else rng.normal(0, own, (seeds, len(SIZES), len(P)))
     values = curve * np.exp(noise + np.zeros((seeds, 1, 1)))
-    return xr.DataArray(values, dims=("seed", "size", "features"), coords={"size": SIZES, "features": P})
+    return xr.DataArray(
+        values, dims=("seed", "size", "features"), coords={"size": SIZES, "features": P}
+    )
 
 
 def test_a_power_is_recovered_and_its_needed_samples_are_kept():
     found = exponent(growing(1.0, scale=1.0), 0.1)
     assert found.kind == "exact"
-    assert found.value == pytest.approx(1, abs=1e-9)  # p doubles as the sizes do: no bias of interpolation
+    assert found.value == pytest.approx(
+        1, abs=1e-9
+    )  # p doubles as the sizes do: no bias of interpolation
     values = [one.value for one in found.needed]
     assert found.value == pytest.approx(np.polyfit(np.log(P), np.log(values), 1)[0])
     assert str(found) == "the exponent of needed samples is 1.00 (95 % interval 1 to 1)"
@@ -84,7 +88,9 @@ def test_each_seed_has_an_exponent_of_its_own_where_its_curves_cross():
     errors = growing(1.0, rng, 1.0).assign_coords(seed=range(16))
     found = exponent(errors, 0.1)
     for k, seed in enumerate(found.per_seed["seed"].values):
-        alone = errors.isel(seed=[k] * 2).assign_coords(seed=[0, 1])  # a curve and its copy: their median is the curve
+        alone = errors.isel(seed=[k] * 2).assign_coords(
+            seed=[0, 1]
+        )  # a curve and its copy: their median is the curve
         single = exponent(alone, 0.1)
         if single.kind == "exact":
             assert float(found.per_seed.sel(seed=seed)) == pytest.approx(single.value, rel=1e-9)

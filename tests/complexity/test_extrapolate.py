@@ -23,7 +23,9 @@ def test_the_fit_is_at_least_as_good_as_scipys_from_many_starts(floor):
 
         bounds = ([-20, 0.02, 0], [20, 5, np.inf])
         starts = [(a, b, c) for a in (0, 2) for b in (0.3, 1.0) for c in (1e-4, 0.02)]
-        best = min((least_squares(off, start, bounds=bounds) for start in starts), key=lambda one: one.cost)
+        best = min(
+            (least_squares(off, start, bounds=bounds) for start in starts), key=lambda one: one.cost
+        )
         cost = 0.5 * np.sum((found.at(SIZES)[k] / curve - 1) ** 2)
         assert cost <= best.cost * (1 + 1e-6)
         assert found.rate[k] == pytest.approx(best.x[1], rel=1e-3)
@@ -56,7 +58,11 @@ def test_intervals_cover_with_16_seeds():
     truth = 3 * 8192**-0.7
     for k in range(60):
         found = extrapolate(
-            noisy(3 * SIZES**-0.7, rng, own=0.15, shared=0.1), size=8192, limit=0.0, resamples=200, seed=k
+            noisy(3 * SIZES**-0.7, rng, own=0.15, shared=0.1),
+            size=8192,
+            limit=0.0,
+            resamples=200,
+            seed=k,
         )
         made += found.outcome == "extrapolated"
         inside += found.interval.low <= truth <= found.interval.high
@@ -80,7 +86,10 @@ def test_the_back_test_of_a_power_law_passes():
 LATE = np.where(SIZES < 200, 1.0 - 1e-3 * np.log(SIZES), 100 / SIZES)
 REFUSED = {
     "flat": (np.full(len(SIZES), 0.3), "the curve is flat"),
-    "u-shape": (0.1 + 0.1 * (np.log2(SIZES) - 7) ** 2 + 1e-3 * np.arange(8)[::-1], "not monotone: the error grows by"),
+    "u-shape": (
+        0.1 + 0.1 * (np.log2(SIZES) - 7) ** 2 + 1e-3 * np.arange(8)[::-1],
+        "not monotone: the error grows by",
+    ),
     "plateau": (np.maximum(8 / SIZES, 8 / 128), "beyond chance: it is no power law"),
     "late": (LATE, "beyond chance: it is no power law"),
 }
@@ -109,16 +118,23 @@ def test_too_little_is_refused():
     assert "it has 5 seeds, at least 8" in extrapolate(errors.isel(seed=slice(5)), size=1e4).reason
     assert "at or below the limit" in extrapolate(errors, size=1e4, limit=0.1).reason
     noise = noisy(3 * SIZES**-0.7, np.random.default_rng(6), own=1.0)
-    assert "within chance: add seeds, or give the limit" in extrapolate(noise, size=1e4, tolerance=0.01).reason
+    assert (
+        "within chance: add seeds, or give the limit"
+        in extrapolate(noise, size=1e4, tolerance=0.01).reason
+    )
     with pytest.raises(AttnlabError, match="cannot be back-tested: it has 6 sizes"):
         back_test(errors.isel(size=slice(6)))
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({}, "expected one of the two"), ({"size": 1, "level": 1}, "one of the two"), ({"size": -1}, "positive"),
-     ({"size": 9, "limit": -1}, "expected at least 0")],
-)  # fmt: skip
+    [
+        ({}, "expected one of the two"),
+        ({"size": 1, "level": 1}, "one of the two"),
+        ({"size": -1}, "positive"),
+        ({"size": 9, "limit": -1}, "expected at least 0"),
+    ],
+)
 def test_questions_that_are_none_are_refused(options, words):
     with pytest.raises(AttnlabError, match=words):
         extrapolate(constant(3 * SIZES**-0.7), **options)

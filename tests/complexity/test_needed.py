@@ -11,7 +11,8 @@ from tests.complexity.curves import SIZES, constant, labelled, noisy
 
 
 def test_interpolation_by_hand():
-    # Between 10 (error .4) and 1000 (error .2) the level .25 lies three quarters of the way in log n.
+    # Between 10 (error .4) and 1000 (error .2) the level .25 lies three quarters of the way in log
+    # n.
     errors = constant([0.4, 0.2], sizes=[10, 1000])
     found = needed_samples(errors, 0.25)
     assert found.outcome == "crossed"
@@ -34,7 +35,9 @@ def test_median_and_mean_are_what_numpy_says(name, reduce):
     errors = noisy(5 / SIZES, np.random.default_rng(1))
     found = needed_samples(errors, 0.1, statistic=name)
     expected = reduce(errors.values, axis=0)
-    assert found.value == pytest.approx(crossing(SIZES, expected, 0.1, rising=False).value, rel=1e-12)
+    assert found.value == pytest.approx(
+        crossing(SIZES, expected, 0.1, rising=False).value, rel=1e-12
+    )
     np.testing.assert_allclose(found.curve, expected)
 
 
@@ -44,18 +47,25 @@ def test_not_reached_is_an_outcome():
     assert np.isnan(found.value)
     assert (found.interval.low, found.interval.high) == (2048, np.inf)
     assert found.share.estimate == 0
-    assert str(found) == "0.0001 is not reached with up to 2,048 samples (0 of 8 seeds reach it by themselves)"
+    assert (
+        str(found)
+        == "0.0001 is not reached with up to 2,048 samples (0 of 8 seeds reach it by themselves)"
+    )
 
 
 def test_already_met_is_only_an_upper_bound():
     found = needed_samples(constant(5 / SIZES), 0.9)
     assert found.outcome == "already met"
     assert (found.value, found.interval.low, found.interval.high) == (16, 0, 16)
-    assert str(found) == "0.9 is already met with the fewest, 16 samples (8 of 8 seeds reach it by themselves)"
+    assert (
+        str(found)
+        == "0.9 is already met with the fewest, 16 samples (8 of 8 seeds reach it by themselves)"
+    )
 
 
 def test_an_interval_may_end_beyond_the_grid_and_seeds_are_counted():
-    # 9 of 16 seeds learn, as learned self-attention does: the median crosses, many resamples do not.
+    # 9 of 16 seeds learn, as learned self-attention does: the median crosses, many resamples do
+    # not.
     values = np.ones((16, len(SIZES)))
     values[:9] = 5 / SIZES
     found = needed_samples(labelled(values), 0.1)
@@ -115,8 +125,12 @@ def test_coverage_of_the_interval_with_16_seeds(statistic):
         if statistic == "median":
             scores = noisy(curve, rng)
         else:
-            scores = labelled(curve + rng.normal(0, 0.02, (16, 1)) + rng.normal(0, 0.03, (16, len(SIZES))))
-        found = needed_samples(scores, level, falling=falling, statistic=statistic, resamples=500, seed=k)
+            scores = labelled(
+                curve + rng.normal(0, 0.02, (16, 1)) + rng.normal(0, 0.03, (16, len(SIZES)))
+            )
+        found = needed_samples(
+            scores, level, falling=falling, statistic=statistic, resamples=500, seed=k
+        )
         inside += found.interval.low <= truth <= found.interval.high
     assert 0.85 <= inside / repeats <= 1
 

@@ -51,7 +51,9 @@ def test_a_known_ratio():
         (MET, MET / 2, "unknown", math.nan, "inconclusive"),
     ],
 )
-def test_what_lies_off_the_grid_gives_bounds_never_an_infinite_ratio(baseline, other, kind, value, verdict):
+def test_what_lies_off_the_grid_gives_bounds_never_an_infinite_ratio(
+    baseline, other, kind, value, verdict
+):
     found = sample_ratio(constant(baseline), constant(other), 0.1)
     assert (found.kind, found.verdict) == (kind, verdict)
     assert found.value == pytest.approx(value, nan_ok=True)
@@ -69,11 +71,15 @@ def test_what_lies_off_the_grid_gives_bounds_never_an_infinite_ratio(baseline, o
 
 def test_a_bound_too_close_to_one_is_inconclusive_and_says_which_model():
     sizes = np.array([10.0, 20, 40])
-    found = sample_ratio(constant([1, 0.5, 0.3], sizes=sizes), constant([1, 0.6, 0.09], sizes=sizes), 0.1)
+    found = sample_ratio(
+        constant([1, 0.5, 0.3], sizes=sizes), constant([1, 0.6, 0.09], sizes=sizes), 0.1
+    )
     assert found.kind == "at least"
     assert found.value == pytest.approx(40 / found.other.value)
     assert found.verdict == "saves"
-    late = sample_ratio(constant([1, 0.5, 0.3], sizes=sizes), constant([1, 0.6, 0.09], sizes=4 * sizes), 0.1)
+    late = sample_ratio(
+        constant([1, 0.5, 0.3], sizes=sizes), constant([1, 0.6, 0.09], sizes=4 * sizes), 0.1
+    )
     assert late.verdict == "inconclusive"
     assert "the baseline does not reach the level; widen the grid" in str(late)
 
@@ -83,7 +89,9 @@ def test_pairing_cancels_what_a_seed_does_to_both():
     whole = rng.normal(0, 0.8, (32, 1))
     baseline = noisy(2 * CROSSED, rng, seeds=32, own=0.05, shared=whole)
     paired = sample_ratio(baseline, noisy(CROSSED, rng, seeds=32, own=0.05, shared=whole), 0.1)
-    apart = sample_ratio(baseline, noisy(CROSSED, rng, seeds=32, own=0.05, shared=rng.permutation(whole)), 0.1)
+    apart = sample_ratio(
+        baseline, noisy(CROSSED, rng, seeds=32, own=0.05, shared=rng.permutation(whole)), 0.1
+    )
 
     def width(found):
         return math.log(found.interval.high / found.interval.low)
@@ -108,7 +116,11 @@ def test_coverage_with_16_paired_seeds():
 def test_without_a_difference_an_advantage_is_rare():
     rng, verdicts = np.random.default_rng(4), []
     for k in range(100):
-        verdicts.append(sample_ratio(noisy(CROSSED, rng), noisy(CROSSED, rng), 0.1, resamples=300, seed=k).verdict)
+        verdicts.append(
+            sample_ratio(
+                noisy(CROSSED, rng), noisy(CROSSED, rng), 0.1, resamples=300, seed=k
+            ).verdict
+        )
     assert verdicts.count("saves") <= 7
     assert verdicts.count("costs") <= 7
 
@@ -120,13 +132,18 @@ def test_few_seeds_ask_for_more():
 
 
 def test_further_seeds_exclude_the_farther_end():
-    # r = log 1.5 lies above the worthwhile 1.25: only "no advantage" is left to exclude, at distance r.
+    # r = log 1.5 lies above the worthwhile 1.25: only "no advantage" is left to exclude, at
+    # distance r.
     wide = Interval(low=1.5**-1, high=1.5**3, estimate=1.5)
     half = math.log(1.25) / 2
-    assert _more_seeds("exact", wide, 16, 1.25) == more_runs(16, 2 * math.log(1.5), math.log(1.5), least=half)
+    assert _more_seeds("exact", wide, 16, 1.25) == more_runs(
+        16, 2 * math.log(1.5), math.log(1.5), least=half
+    )
     # r = 0: a worthwhile saving is left to exclude, at distance log 1.25.
     level = Interval(low=0.9, high=1.25**3, estimate=1.0)
-    assert _more_seeds("exact", level, 10, 1.25) == more_runs(10, 3 * math.log(1.25), math.log(1.25), least=half)
+    assert _more_seeds("exact", level, 10, 1.25) == more_runs(
+        10, 3 * math.log(1.25), math.log(1.25), least=half
+    )
     # An end off the grid is as far as the other one; two say nothing.
     beyond = Interval(low=1.5**-1, high=math.inf, estimate=1.5)
     assert _more_seeds("exact", beyond, 16, 1.25) == _more_seeds("exact", wide, 16, 1.25)

@@ -34,7 +34,9 @@ PROBES = (Loss(), Scores(), Norms(), SenTerms(), Surroundings(), ScoreSum(), Bal
 def reference(request):
     """One seed of the reference setting, 5000 steps of descent."""
     config = WordAttentionConfig.for_corpus(CORPUS, head=request.param)
-    run = train(config, CORPUS, steps=5000, record=PROBES, when=Every(25), words=TASK.topic_word_ids)
+    run = train(
+        config, CORPUS, steps=5000, record=PROBES, when=Every(25), words=TASK.topic_word_ids
+    )
     return request.param, run.data
 
 
@@ -47,7 +49,9 @@ def quantiles(errors):
 def test_the_score_norm_relation_holds(reference):
     head, data = reference
     if head != "two_layer":
-        assert np.all(np.array(quantiles(sen_error(data, TASK.noise_words))) <= [0.004, 0.008, 0.015])
+        assert np.all(
+            np.array(quantiles(sen_error(data, TASK.noise_words))) <= [0.004, 0.008, 0.015]
+        )
     corrected = sen_error(data, TASK.noise_words, form="corrected").sel(step=slice(10, None))
     _, p95, worst = quantiles(corrected)
     assert p95 <= 0.005
@@ -85,7 +89,14 @@ def test_the_balance_of_embeddings_and_head(reference):
 
 def test_the_relation_from_a_large_start_needs_the_initial_norm():
     config = WordAttentionConfig.for_corpus(CORPUS, embedding_std=0.1)
-    run = train(config, CORPUS, steps=3000, record=(Scores(), Norms()), when=Every(25), words=TASK.topic_word_ids)
+    run = train(
+        config,
+        CORPUS,
+        steps=3000,
+        record=(Scores(), Norms()),
+        when=Every(25),
+        words=TASK.topic_word_ids,
+    )
     median, p95, _ = quantiles(sen_error(run.data, TASK.noise_words))
     assert median <= 0.006
     assert p95 <= 0.02
@@ -98,20 +109,28 @@ def test_the_relation_from_a_large_start_needs_the_initial_norm():
 def small_run(steps, rule, probes, head="linear", **settings):
     config = WordAttentionConfig.for_corpus(SMALL, head=head, query_norm=0.9, **settings)
     words = SMALL_TASK.topic_word_ids
-    return train(config, SMALL, steps=steps, optimizer=rule, record=probes, when=Every(10), words=words).data
+    return train(
+        config, SMALL, steps=steps, optimizer=rule, record=probes, when=Every(10), words=words
+    ).data
 
 
 @pytest.mark.parametrize("head", ["linear", "two_layer"])
 def test_the_drift_of_the_balance_is_linear_in_the_step(head):
     sizes = np.array([0.1, 0.05, 0.025])
-    drifts = [small_run(round(50 / s), GradientDescent(s), (Balance(),), head).balance_drift[0, -1] for s in sizes]
+    drifts = [
+        small_run(round(50 / s), GradientDescent(s), (Balance(),), head).balance_drift[0, -1]
+        for s in sizes
+    ]
     assert 0.9 < order_in_step(sizes, np.array(drifts)) < 1.1
 
 
 def test_the_laws_of_a_trained_query():
     sizes = np.array([0.1, 0.05, 0.025])
     parts = ("embeddings", "keys", "query")
-    runs = [small_run(round(100 / s), GradientDescent(s), (QueryBalance(),), "fixed", trained=parts) for s in sizes]
+    runs = [
+        small_run(round(100 / s), GradientDescent(s), (QueryBalance(),), "fixed", trained=parts)
+        for s in sizes
+    ]
     drifts = [float(query_balance_error(run)[0]) for run in runs]
     assert drifts[0] > 1e-6  # the query has really moved
     assert 0.9 < order_in_step(sizes, np.array(drifts)) < 1.1
@@ -141,13 +160,20 @@ def test_what_each_optimiser_keeps():
     for run in (momentum, decay, adam):
         assert float(identity_error(run).max()) > 1e-4
     config = WordAttentionConfig.for_corpus(SMALL, head="linear", query_norm=0.9)
-    sgd = train(config, SMALL, steps=400, batch_size=30, record=probes, when=Every(10), words=[0, 1, 2]).data
+    sgd = train(
+        config, SMALL, steps=400, batch_size=30, record=probes, when=Every(10), words=[0, 1, 2]
+    ).data
     assert float(identity_error(sgd).max()) <= 1e-12
     assert float(score_sum_error(sgd).max()) <= 1e-13
 
 
 def test_surroundings_against_a_literal_count():
-    run = train(WordAttentionConfig.for_corpus(SMALL, embedding_std=0.5), SMALL, steps=20, record=(Surroundings(),))
+    run = train(
+        WordAttentionConfig.for_corpus(SMALL, embedding_std=0.5),
+        SMALL,
+        steps=20,
+        record=(Surroundings(),),
+    )
     model, row = run.model(0), run.data.isel(seed=0, step=-1)
     s, nu = np.asarray(model.keys @ model.query), np.asarray(model.embeddings)
     for w in (0, 10, 40):
@@ -160,7 +186,9 @@ def test_surroundings_against_a_literal_count():
                 masses.append(e.sum())
                 others.append(e @ nu[words] / e.sum())
         assert float(row.others_mass[w]) == pytest.approx(np.mean(masses), rel=1e-10)
-        assert float(row.offset_norm[w]) == pytest.approx(np.linalg.norm(nu[w] - np.mean(others, 0)), rel=1e-10)
+        assert float(row.offset_norm[w]) == pytest.approx(
+            np.linalg.norm(nu[w] - np.mean(others, 0)), rel=1e-10
+        )
 
 
 def test_a_missing_record_is_named():

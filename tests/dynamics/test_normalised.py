@@ -1,4 +1,6 @@
-"""The theory of part A under other normalisers: laws, the relation of score and norm, entropy along training."""
+"""The theory of part A under other normalisers: laws, the relation of score and norm, entropy along
+training.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -47,23 +49,30 @@ def ratio(normaliser, others):
     return jax.jit(lambda u: attention(u) / jax.grad(attention)(u))
 
 
-@pytest.mark.parametrize("normaliser", [Softmax(), Softmax(0.25), Softmax(4.0), Sparsemax(), Entmax15()], ids=str)
+@pytest.mark.parametrize(
+    "normaliser", [Softmax(), Softmax(0.25), Softmax(4.0), Sparsemax(), Entmax15()], ids=str
+)
 def test_the_potential_is_the_integral_of_attention_over_its_slope(normaliser):
     rate = ratio(normaliser, M)
     for score in (-0.02, 0.1, 0.5, 0.95) + ((1.5, 1.9) if saturation(normaliser) > 1 else ()):
-        expected, _ = scipy.integrate.quad(lambda u: float(rate(jnp.asarray(u))), 0, score, epsabs=1e-11)
+        expected, _ = scipy.integrate.quad(
+            lambda u: float(rate(jnp.asarray(u))), 0, score, epsabs=1e-11
+        )
         found = float(sen_potential(score, normaliser=normaliser, others=M))
         assert found == pytest.approx(expected, rel=1e-8, abs=1e-10)
 
 
 def test_top_k_sees_the_other_kept_words_alone():
-    # Other scores differ a little, as in training: two words are kept, and the other one is all that is left of m.
+    # Other scores differ a little, as in training: two words are kept, and the other one is all
+    # that is left of m.
     def attention(u):
         return TopK(2)(jnp.concatenate([u[None], -1e-9 * jnp.arange(1.0, M + 1)]))[0]
 
     rate = jax.jit(lambda u: attention(u) / jax.grad(attention)(u))
     expected, _ = scipy.integrate.quad(lambda u: float(rate(jnp.asarray(u))), 0, 1.2)
-    assert float(sen_potential(1.2, normaliser=TopK(2), others=M)) == pytest.approx(expected, rel=1e-6)
+    assert float(sen_potential(1.2, normaliser=TopK(2), others=M)) == pytest.approx(
+        expected, rel=1e-6
+    )
 
 
 @pytest.mark.parametrize("normaliser", [Sparsemax(), Entmax15()], ids=str)
@@ -81,7 +90,9 @@ def test_at_saturation_a_word_has_all_attention_and_the_relation_ends(normaliser
 def test_softmax_is_the_relation_of_the_paper_and_frozen_scores_have_none():
     score = np.linspace(0.1, 3, 5)
     given = {"others": M, "query_norm": 0.7, "initial_norm": 0.2, "i1": 0.01}
-    assert np.allclose(sen_norm_under(score, normaliser=Softmax(), **given), sen_norm(score, **given), rtol=1e-14)
+    assert np.allclose(
+        sen_norm_under(score, normaliser=Softmax(), **given), sen_norm(score, **given), rtol=1e-14
+    )
     for normaliser in (Uniform(), TopK(1)):
         assert np.isnan(sen_potential(score, normaliser=normaliser, others=M)).all()
 
@@ -110,7 +121,9 @@ def test_every_normaliser_conserves_the_sum_of_scores(table):
 def test_each_normaliser_has_a_relation_of_its_own(table):
     own = table.sen_error.sel(normaliser=[n for n in NAMES if n != "uniform"])
     assert float(own.max()) <= 0.04
-    others = table.softmax_sen_error.sel(normaliser=["softmax:0.25", "sparsemax", "entmax15", "top2"])
+    others = table.softmax_sen_error.sel(
+        normaliser=["softmax:0.25", "sparsemax", "entmax15", "top2"]
+    )
     assert float(others.min()) >= 0.1
     softmax = table.sel(normaliser="softmax")
     assert np.array_equal(softmax.sen_error, softmax.softmax_sen_error)
@@ -155,7 +168,8 @@ def test_without_shift_invariance_the_sum_of_scores_is_not_conserved():
 def test_penalties_leave_the_sum_of_scores_and_toward_breaks_the_relation(table, penalty):
     found = normaliser_table(["softmax"], seeds=2, penalty=penalty, strength=0.1, **RUN)
     plain = table.sel(normaliser=["softmax"])
-    # In the first steps scores are of size 1e-12, and the rounding of the entropy's gradient is seen beside them.
+    # In the first steps scores are of size 1e-12, and the rounding of the entropy's gradient is
+    # seen beside them.
     assert float(found.score_sum_drift.max()) <= (1e-9 if penalty == "entropy" else 1e-13)
     assert str(found.penalty.values) == penalty
     assert not np.allclose(found.last_score, plain.last_score, rtol=1e-3)
@@ -180,17 +194,26 @@ def test_the_loss_is_cross_entropy_plus_the_penalty():
     loss = -np.mean(scipy.special.log_softmax(logits, axis=1)[np.arange(3), corpus.labels])
     entropy = np.mean([scipy.stats.entropy(w) for w in weights])
     away = np.mean([np.sum((np.pad(w, (0, 3 - len(w))) - [1, 0, 0]) ** 2) for w in weights])
-    expected = {"none": 0.0, "entropy": entropy, "toward": away, "query-l1": np.abs(np.asarray(model.query)).sum()}
+    expected = {
+        "none": 0.0,
+        "entropy": entropy,
+        "toward": away,
+        "query-l1": np.abs(np.asarray(model.query)).sum(),
+    }
     for penalty, asked in expected.items():
         found = float(BagLoss(Softmax(), penalty, 0.3)(model, {"bags": bags, "given": given}))
         assert found == pytest.approx(loss + 0.3 * asked, rel=1e-12)
-    with pytest.raises(AttnlabError, match="penalty='l1': expected one of none, entropy, query-l1, toward"):
+    with pytest.raises(
+        AttnlabError, match="penalty='l1': expected one of none, entropy, query-l1, toward"
+    ):
         BagLoss(Softmax(), "l1")
 
 
 def test_a_run_that_did_not_finish_is_said_so(monkeypatch):
     lost = xr.Dataset({"status": ("seed", ["finished", "non-finite"])})
-    monkeypatch.setattr("attnlab.dynamics._normalised_runs.normalised_training", lambda *args, **kwargs: lost)
+    monkeypatch.setattr(
+        "attnlab.dynamics._normalised_runs.normalised_training", lambda *args, **kwargs: lost
+    )
     with pytest.raises(AttnlabError, match="training under sparsemax did not finish: non-finite"):
         normaliser_table(["sparsemax"])
 
@@ -211,13 +234,23 @@ def literal_rows(rows):
 
 
 def test_the_entropy_of_words_is_that_of_every_sentence():
-    corpus = Corpus.from_tokens([["a", "b", "a"], ["c"], ["b", "c", "d", "a"], ["d", "d"]], labels=[0, 1, 1, 0])
-    config = WordAttentionConfig.for_corpus(corpus, head="linear", embedding_std=1.0, key_std=2.0, query_norm=1.0)
-    run = train(config, corpus, steps=20, record=(AttentionEntropy(),), when=Every(20), progress=False)
+    corpus = Corpus.from_tokens(
+        [["a", "b", "a"], ["c"], ["b", "c", "d", "a"], ["d", "d"]], labels=[0, 1, 1, 0]
+    )
+    config = WordAttentionConfig.for_corpus(
+        corpus, head="linear", embedding_std=1.0, key_std=2.0, query_norm=1.0
+    )
+    run = train(
+        config, corpus, steps=20, record=(AttentionEntropy(),), when=Every(20), progress=False
+    )
     scores = np.asarray(run.model(0).keys) @ np.asarray(run.model(0).query)
     found = run.data.isel(seed=0, step=-1)
-    expected = literal_rows([scores[np.array(row)] for row in ([0, 0, 1], [2], [1, 2, 3, 0], [3, 3])])
-    assert np.allclose([found.entropy, found.entropy_least, found.entropy_bound], expected, rtol=1e-12, atol=1e-15)
+    expected = literal_rows(
+        [scores[np.array(row)] for row in ([0, 0, 1], [2], [1, 2, 3, 0], [3, 3])]
+    )
+    assert np.allclose(
+        [found.entropy, found.entropy_least, found.entropy_bound], expected, rtol=1e-12, atol=1e-15
+    )
     assert bool((run.data.entropy >= run.data.entropy_bound).all())
 
 
@@ -237,16 +270,20 @@ def test_the_entropy_of_self_attention_is_that_of_every_column(name):
     probe = AttentionEntropy(columns, norm)
     run = train_model(
         config.init, square, data, steps=10, record=(Loss(), probe), when=Every(10), progress=False
-    )  # fmt: skip
+    )
     model, found = run.model(0), run.data.isel(seed=0, step=-1)
     logits = [np.asarray(model.layer.logits(jnp.asarray(one))) for one in x]
     rows = np.concatenate([z.T for z in logits])
     if isinstance(norm, Softmax):
         expected = literal_rows(rows / norm.temperature)
-        assert np.allclose([found.entropy, found.entropy_least, found.entropy_bound], expected, rtol=1e-12)
+        assert np.allclose(
+            [found.entropy, found.entropy_least, found.entropy_bound], expected, rtol=1e-12
+        )
     else:
         entropies = [
-            scipy.stats.entropy(column) for one in x for column in np.asarray(model.attention(jnp.asarray(one))).T
+            scipy.stats.entropy(column)
+            for one in x
+            for column in np.asarray(model.attention(jnp.asarray(one))).T
         ]
         assert float(found.entropy) == pytest.approx(np.mean(entropies), rel=1e-12)
         assert "entropy_bound" not in found
@@ -263,6 +300,10 @@ def test_the_probe_says_where_it_does_not_fit():
             train(config, corpus, steps=2, record=(probe,), progress=False)
     with pytest.raises(AttnlabError, match="AttentionEntropy looks at the words"):
         train_model(
-            SelfAttentionConfig(dim=2, words=3).init, square, {"x": np.ones((2, 2, 3)), "y": np.ones(2)}, steps=1,
-            record=(AttentionEntropy(),), progress=False,
-        )  # fmt: skip
+            SelfAttentionConfig(dim=2, words=3).init,
+            square,
+            {"x": np.ones((2, 2, 3)), "y": np.ones(2)},
+            steps=1,
+            record=(AttentionEntropy(),),
+            progress=False,
+        )

@@ -20,7 +20,10 @@ from attnlab.training import At, Every, Norms, Scores
 
 def _steps(**variables):
     length = len(next(iter(variables.values())))
-    return xr.Dataset({k: ("step", np.asarray(v, float)) for k, v in variables.items()}, {"step": np.arange(length)})
+    return xr.Dataset(
+        {k: ("step", np.asarray(v, float)) for k, v in variables.items()},
+        {"step": np.arange(length)},
+    )
 
 
 def test_separation_is_mann_whitney():
@@ -28,7 +31,10 @@ def test_separation_is_mann_whitney():
     values = rng.integers(0, 6, (3, 40)).astype(float)
     chosen = rng.random(40) < 0.3
     found = separation(xr.DataArray(values, dims=("seed", "word")), chosen)
-    expected = [mannwhitneyu(row[chosen], row[~chosen]).statistic / chosen.sum() / (~chosen).sum() for row in values]
+    expected = [
+        mannwhitneyu(row[chosen], row[~chosen]).statistic / chosen.sum() / (~chosen).sum()
+        for row in values
+    ]
     assert np.allclose(found.values, expected)
     assert np.isnan(float(separation(xr.DataArray(values[0], dims="word"), np.zeros(40, bool))))
 
@@ -43,7 +49,9 @@ def test_the_probe_agrees_with_the_function():
     chosen = np.isin(np.arange(len(corpus.vocabulary)), words)
     for name, variable in (("separation_score", "score"), ("separation_norm", "norm")):
         expected = separation(every.data[variable], chosen)
-        assert np.allclose(run.data[name].values, expected.transpose("seed", "step").values, atol=1e-12)
+        assert np.allclose(
+            run.data[name].values, expected.transpose("seed", "step").values, atol=1e-12
+        )
 
 
 def test_rank_agreement_is_spearman():
@@ -63,7 +71,11 @@ def test_alignment_from_the_definition():
     mean = weight.mean(axis=1)
     assert np.allclose(found, [nu[1] @ (weight[:, 2] - mean), nu[4] @ (weight[:, 0] - mean)])
     with pytest.raises(AttnlabError, match="linear head, got TwoLayerHead"):
-        alignment(WordAttentionConfig(words=6, classes=3, head="two_layer").init(jax.random.key(0)), [1], [2])
+        alignment(
+            WordAttentionConfig(words=6, classes=3, head="two_layer").init(jax.random.key(0)),
+            [1],
+            [2],
+        )
 
 
 def test_misaligned_words_are_first_suppressed():
@@ -72,7 +84,9 @@ def test_misaligned_words_are_first_suppressed():
     starts = []
 
     def init(key):
-        starts.append(WordAttentionConfig.for_corpus(corpus, embedding_std=0.5, query_norm=1.0).init(key))
+        starts.append(
+            WordAttentionConfig.for_corpus(corpus, embedding_std=0.5, query_norm=1.0).init(key)
+        )
         return starts[-1]
 
     run = train(init, corpus, steps=600, when=Every(10), words=task.topic_word_ids)

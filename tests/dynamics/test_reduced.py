@@ -1,4 +1,6 @@
-"""The reduced model against equations written out in NumPy, exact identities, training, and wrong assumptions."""
+"""The reduced model against equations written out in NumPy, exact identities, training, and wrong
+assumptions.
+"""
 
 from typing import Any
 
@@ -28,17 +30,29 @@ from attnlab.training import At, Every, GradientDescent, Loss, Norms, Scores, tr
 
 TASK = TopicTask()
 OTHERS = np.array([3.0, 20.0, 7.5, 11.0, 16.0, 4.0, 30.0, 9.0])
-GRID = np.concatenate([[0.0], np.geomspace(1, 1e12, 121)])  # one length of times: every flow compiles once
+GRID = np.concatenate(
+    [[0.0], np.geomspace(1, 1e12, 121)]
+)  # one length of times: every flow compiles once
 
 
 def small(head: Any = "fixed", trained=None):
-    """Eight words that start away from zero, with unequal frequencies and surroundings; the task's shapes."""
+    """Eight words that start away from zero, with unequal frequencies and surroundings; the task's
+    shapes.
+    """
     config = WordAttentionConfig(
-        words=12, classes=4, head=head, trained=trained, embedding_std=0.5, key_std=0.4, query_norm=0.8
+        words=12,
+        classes=4,
+        head=head,
+        trained=trained,
+        embedding_std=0.5,
+        key_std=0.4,
+        query_norm=0.8,
     )
     share = np.linspace(0.05, 0.2, 8)
     model = config.init(jax.random.key(2))
-    return ReducedModel.of(model, words=range(3, 11), labels=[2, 0, 1, 3, 2, 2, 0, 1], frequency=share, others=OTHERS)
+    return ReducedModel.of(
+        model, words=range(3, 11), labels=[2, 0, 1, 3, 2, 2, 0, 1], frequency=share, others=OTHERS
+    )
 
 
 # ---- the equations, written out ----
@@ -54,7 +68,9 @@ def numpy_forward(nu, s, weight, label, m):
 def numpy_descent(model, steps, step_size, head_trained):
     """Gradient descent on L_red, one word after the other, with the derivatives taken by hand."""
     nu, s, weight = (np.array(x) for x in (model.embeddings, model.scores, model.head.weight))
-    labels, share, m, q2 = (np.array(x) for x in (model.labels, model.frequency, model.others, model.query_norm**2))
+    labels, share, m, q2 = (
+        np.array(x) for x in (model.labels, model.frequency, model.others, model.query_norm**2)
+    )
     for _ in range(steps):
         dnu, ds, dweight = np.zeros_like(nu), np.zeros_like(s), np.zeros_like(weight)
         for t in range(len(s)):
@@ -65,7 +81,9 @@ def numpy_descent(model, steps, step_size, head_trained):
             dweight += a * np.outer(nu[t], dz)
         nu, s = nu - step_size * dnu, s - step_size * q2 * ds
         weight = weight - step_size * dweight * head_trained
-    loss = sum(share[t] * numpy_forward(nu[t], s[t], weight, labels[t], m[t])[2] for t in range(len(s)))
+    loss = sum(
+        share[t] * numpy_forward(nu[t], s[t], weight, labels[t], m[t])[2] for t in range(len(s))
+    )
     return nu, s, loss
 
 
@@ -99,7 +117,9 @@ def test_the_gradient_of_a_two_layer_head_is_that_of_finite_differences():
 
 def test_tiny_losses_and_margins_are_accurate():
     weight = jnp.asarray([[1.0, 0.0, -1.0]])
-    model = WordAttention(jnp.full((2, 1), 80.0), jnp.zeros((2, 1)), jnp.ones(1), LinearHead(weight))
+    model = WordAttention(
+        jnp.full((2, 1), 80.0), jnp.zeros((2, 1)), jnp.ones(1), LinearHead(weight)
+    )
     reduced = ReducedModel.of(model, words=[0], labels=0, frequency=1.0, others=1.0)
     assert float(reduced.margin()[0]) == 40.0
     np.testing.assert_allclose(reduced.loss(), np.exp(-40.0) + np.exp(-80.0), rtol=1e-12)
@@ -112,26 +132,35 @@ def test_tiny_losses_and_margins_are_accurate():
 def test_it_is_exact_where_symmetry_keeps_the_other_words_at_zero(head):
     """Two mirrored classes and m words that are in every sentence.
 
-    Their embeddings stay at zero, since the classes pull oppositely; their scores fall together, by 1/m of what the
-    two topic words gain. The gap δ of the scores then moves as in the reduced model with |q|² (1 + 2/m): exactly.
+    Their embeddings stay at zero, since the classes pull oppositely; their scores fall together, by
+    1/m of what the two topic words gain. The gap δ of the scores then moves as in the reduced model
+    with |q|² (1 + 2/m): exactly.
     """
     m, d = 4, 3
     rng = np.random.default_rng(0)
     nu, w, query = rng.normal(size=d), rng.normal(size=d), rng.normal(size=2)
     common = [f"common{i}" for i in range(m)]
-    corpus = Corpus.from_tokens([["up", *common], ["down", *common]], [0, 1], vocabulary=["up", "down", *common])
+    corpus = Corpus.from_tokens(
+        [["up", *common], ["down", *common]], [0, 1], vocabulary=["up", "down", *common]
+    )
     embeddings = jnp.zeros((m + 2, d)).at[0].set(nu).at[1].set(-nu)
     parts = ("embeddings", "keys") if head == "fixed" else ("embeddings", "keys", "head")
     weight = LinearHead(jnp.asarray(np.stack([w, -w], 1)))
     model = WordAttention(embeddings, jnp.zeros((m + 2, 2)), jnp.asarray(query), weight, parts)
-    run = train(lambda key: model, corpus, steps=400, record=(Loss(), Scores(), Norms()), progress=False).data
+    run = train(
+        lambda key: model, corpus, steps=400, record=(Loss(), Scores(), Norms()), progress=False
+    ).data
     run = run.isel(seed=0)
     wider = WordAttention(embeddings, model.keys, model.query * np.sqrt(1 + 2 / m), weight, parts)
-    reduced = ReducedModel.of(wider, words=[0, 1], labels=[0, 1], frequency=0.5, others=m, names=("up", "down"))
+    reduced = ReducedModel.of(
+        wider, words=[0, 1], labels=[0, 1], frequency=0.5, others=m, names=("up", "down")
+    )
     predicted = reduced_descent(reduced, 400)
     gap = run.score.sel(word=["up", "down"]) - run.score.sel(word="common0", drop=True)
     assert float(gap.isel(step=-1).min()) > 0.3
-    np.testing.assert_allclose(predicted.score, gap.transpose("step", "word"), rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(
+        predicted.score, gap.transpose("step", "word"), rtol=1e-11, atol=1e-13
+    )
     np.testing.assert_allclose(predicted.norm, run.norm.sel(word=["up", "down"]), rtol=1e-11)
     np.testing.assert_allclose(predicted.loss, run.loss, rtol=1e-11)
 
@@ -141,9 +170,16 @@ def test_it_is_exact_where_symmetry_keeps_the_other_words_at_zero(head):
 
 def test_descent_tends_to_the_flow_with_order_one():
     model = small("linear")
-    limit = reduced_flow(model, GRID, rtol=1e-11, atol=1e-12).score.sel(time=10, method="nearest").values
+    limit = (
+        reduced_flow(model, GRID, rtol=1e-11, atol=1e-12)
+        .score.sel(time=10, method="nearest")
+        .values
+    )
     sizes = np.array([0.1, 0.05, 0.025])
-    ends = [reduced_descent(model, round(10 / h), step_size=h, when=Every(1000)).score.values[-1] for h in sizes]
+    ends = [
+        reduced_descent(model, round(10 / h), step_size=h, when=Every(1000)).score.values[-1]
+        for h in sizes
+    ]
     order = order_in_step(sizes, np.linalg.norm(np.stack(ends) - limit[None, :], axis=1))
     assert 0.95 < order < 1.05
 
@@ -168,7 +204,13 @@ def test_log_time_agrees_with_direct_integration():
     velocity = jax.jit(lambda x: ravel_pytree(model.velocity(restore(x)))[0])
     times = GRID[GRID <= 1.001e4]
     direct = solve_ivp(
-        lambda _, x: np.asarray(velocity(jnp.asarray(x))), (0, times[-1]), flat, "DOP853", times, rtol=1e-10, atol=1e-11
+        lambda _, x: np.asarray(velocity(jnp.asarray(x))),
+        (0, times[-1]),
+        flat,
+        "DOP853",
+        times,
+        rtol=1e-10,
+        atol=1e-11,
     )
     expected = jax.vmap(restore)(jnp.asarray(direct.y.T))["keys"]
     np.testing.assert_allclose(reduced_flow(model, GRID).score[: len(times)], expected, atol=1e-6)
@@ -216,7 +258,9 @@ def test_a_descent_is_the_same_alone_and_in_a_batch():
     models, batch = several("two_layer")
     together = jax.jit(jax.vmap(lambda m: descent_rows(m, jnp.arange(0, 1501, 300), 0.1)))(batch)
     alone = [reduced_descent(m, 1500, when=Every(300)) for m in models]
-    np.testing.assert_allclose(together["score"], np.stack([run.score for run in alone]), rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(
+        together["score"], np.stack([run.score for run in alone]), rtol=1e-9, atol=1e-14
+    )
 
 
 def test_a_flow_is_the_same_alone_and_in_a_batch():
@@ -226,16 +270,25 @@ def test_a_flow_is_the_same_alone_and_in_a_batch():
     alone = [reduced_flow(m, GRID) for m in models]
     assert bool(success.all())
     assert evaluations.tolist() == [int(run.gradient_evaluations) for run in alone]
-    np.testing.assert_allclose(rows["score"], np.stack([run.score for run in alone]), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        rows["score"], np.stack([run.score for run in alone]), rtol=1e-9, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("head", ["fixed", "linear", "two_layer"])
 def test_the_start_of_a_task_is_the_start_of_training(head):
-    key, config = jax.random.key(11), WordAttentionConfig(words=TASK.dictionary + 8, classes=4, head=head)
+    key, config = (
+        jax.random.key(11),
+        WordAttentionConfig(words=TASK.dictionary + 8, classes=4, head=head),
+    )
     whole = ReducedModel.of(
-        config.init(key), words=range(8), labels=TASK.topic_of_word[:8], frequency=TASK.word_frequency, others=20,
+        config.init(key),
+        words=range(8),
+        labels=TASK.topic_of_word[:8],
+        frequency=TASK.word_frequency,
+        others=20,
         names=TASK.vocabulary[:8],
-    )  # fmt: skip
+    )
     drawn = ReducedModel.for_task(TASK, key=key, head=head)
     assert jax.tree.structure(whole) == jax.tree.structure(drawn)
     jax.tree.map(np.testing.assert_array_equal, whole, drawn)
@@ -263,12 +316,24 @@ def test_other_seeds_words_and_surroundings_do_not_compile_again():
 
 def measured(task, corpus, head, steps=5000):
     """A run of training and what was known before it."""
-    start = WordAttentionConfig.for_corpus(corpus, head=head, query_norm=0.9).init(jax.random.key(3))
+    start = WordAttentionConfig.for_corpus(corpus, head=head, query_norm=0.9).init(
+        jax.random.key(3)
+    )
     ids, rule = task.topic_word_ids, GradientDescent(0.1)
-    run = train(lambda key: start, corpus, steps=steps, optimizer=rule, when=Every(50), words=ids, progress=False)
+    run = train(
+        lambda key: start,
+        corpus,
+        steps=steps,
+        optimizer=rule,
+        when=Every(50),
+        words=ids,
+        progress=False,
+    )
     known = {"words": ids, "labels": task.topic_of_word[ids], "names": task.vocabulary[: len(ids)]}
     share = corpus.sentence_frequency[ids] / len(corpus)
-    return run.data.isel(seed=0), lambda m: ReducedModel.of(start, frequency=share, others=m, **known)
+    return run.data.isel(seed=0), lambda m: ReducedModel.of(
+        start, frequency=share, others=m, **known
+    )
 
 
 @pytest.fixture(scope="module", params=["fixed", "linear"])
@@ -285,7 +350,12 @@ def test_it_predicts_training_and_half_the_surroundings_do_not(reference):
         late = onset_time(data.score, time=run.time)
         final = abs(run.score / data.score - 1).isel(step=-1)
         onset = abs(onset_time(run.score) / late - 1)
-        return np.nanpercentile(pointwise, 95), np.nanmax(pointwise), float(final.max()), float(onset.max())
+        return (
+            np.nanpercentile(pointwise, 95),
+            np.nanmax(pointwise),
+            float(final.max()),
+            float(onset.max()),
+        )
 
     bounds = {"fixed": [0.02, 0.04, 0.015, 0.02], "linear": [np.inf, np.inf, 0.03, 0.025]}[head]
     assert np.all(np.array(errors(TASK.noise_words)) <= bounds)
@@ -311,7 +381,9 @@ def test_asymptotic_rates_of_a_fixed_head_and_the_rejected_alternative():
 
 
 def test_a_trained_head_takes_half_of_the_growth():
-    run = reduced_flow(ReducedModel.for_task(TASK, key=jax.random.key(0), query_norm=1.0, head="linear"), GRID)
+    run = reduced_flow(
+        ReducedModel.for_task(TASK, key=jax.random.key(0), query_norm=1.0, head="linear"), GRID
+    )
     assert float(abs(score_rate(run.score) - 1).max()) <= 0.2
 
 
@@ -325,7 +397,9 @@ def test_rates_along_steps_take_the_time_of_the_steps():
 
 def test_slopes_keep_other_dimensions():
     x = np.geomspace(1, 100, 21)
-    y = xr.DataArray(np.stack([x, x**-3.0])[None], {"time": x, "word": ["a", "b"]}, ("seed", "word", "time"))
+    y = xr.DataArray(
+        np.stack([x, x**-3.0])[None], {"time": x, "word": ["a", "b"]}, ("seed", "word", "time")
+    )
     slopes = log_slope(y.time, y, (1, 100))
     assert slopes.dims == ("seed", "word")
     np.testing.assert_allclose(slopes.sel(word="b"), [-3.0])
@@ -335,13 +409,19 @@ def test_onset_of_a_known_curve():
     """A logistic curve centred at τ = 7 ends at 4: half of it at 7, level 1 at 7 − log 3."""
     time = np.linspace(0, 40, 4001)
     curve = 4 / (1 + np.exp(7 - time))
-    score = xr.DataArray(np.stack([curve, -curve, 0.2 * curve], 1), {"step": np.arange(4001)}, ("step", "word"))
+    score = xr.DataArray(
+        np.stack([curve, -curve, 0.2 * curve], 1), {"step": np.arange(4001)}, ("step", "word")
+    )
     half = onset_time(score, time=time)
     np.testing.assert_allclose(half, [7, np.nan, 7], atol=1e-4)
-    np.testing.assert_allclose(onset_time(score, level=1.0, time=time), [7 - np.log(3), np.nan, np.nan], atol=1e-4)
+    np.testing.assert_allclose(
+        onset_time(score, level=1.0, time=time), [7 - np.log(3), np.nan, np.nan], atol=1e-4
+    )
     np.testing.assert_allclose(onset_time(score)[0], 700, atol=1e-2)
     level = xr.DataArray([1.0, 1.0, 0.2], dims="word")
-    np.testing.assert_allclose(onset_time(score, level=level, time=time)[2], 7 - np.log(3), atol=1e-4)
+    np.testing.assert_allclose(
+        onset_time(score, level=level, time=time)[2], 7 - np.log(3), atol=1e-4
+    )
     coarse = onset_time(score.assign_coords(time=("step", time)).isel(step=slice(None, None, 50)))
     np.testing.assert_allclose(coarse[0], 7, atol=0.01)
 

@@ -61,8 +61,13 @@ def on_device(model: WordAttention) -> WordAttention:
 def test_purity_counts_sentences(case):
     tokens, labels, corpus = case
     kinds = sorted(set(labels))
-    for word, counts, found in zip(corpus.vocabulary, class_counts(corpus), purity(corpus).values, strict=True):
-        having = [sum(word in t and y == kind for t, y in zip(tokens, labels, strict=True)) for kind in kinds]
+    for word, counts, found in zip(
+        corpus.vocabulary, class_counts(corpus), purity(corpus).values, strict=True
+    ):
+        having = [
+            sum(word in t and y == kind for t, y in zip(tokens, labels, strict=True))
+            for kind in kinds
+        ]
         assert counts.tolist() == having
         expected = (len(kinds) * max(having) / sum(having) - 1) / (len(kinds) - 1)
         assert found == pytest.approx(expected)
@@ -81,7 +86,9 @@ def test_the_null_of_two_classes_is_hypergeometric():
     corpus = Corpus.from_tokens(*random_sentences(words=80))
     found = excess_purity(corpus, seed=1, permutations=4000)
     positive = int(corpus.labels.sum())
-    for n, null, spread in zip(found.frequency.values, found.null.values, found.spread.values, strict=True):
+    for n, null, spread in zip(
+        found.frequency.values, found.null.values, found.spread.values, strict=True
+    ):
         k = np.arange(n + 1)
         chance, delta = hypergeom.pmf(k, len(corpus), positive, n), abs(2 * k - n) / n
         mean = chance @ delta
@@ -95,7 +102,9 @@ def test_the_null_of_two_classes_is_hypergeometric():
 
 
 def test_the_null_permutes_labels(case, monkeypatch):
-    """The sparse product, few permutations at a time, against purity of corpora whose labels were permuted."""
+    """The sparse product, few permutations at a time, against purity of corpora whose labels were
+    permuted.
+    """
     _, _, corpus = case
     monkeypatch.setattr("attnlab.dynamics._text_purity._NUMBERS_AT_ONCE", 7 * len(corpus))
     found = excess_purity(corpus, seed=5, permutations=20)
@@ -134,7 +143,9 @@ def test_competition_shows_the_attention_that_the_model_gives(run):
     a, b = list(corpus.sentence(sentence))[:2]
     found = competition(data, corpus, [(sentence, a, b), (sentence, b, a)])
     weights = dict(attention_of(model, corpus, sentence))
-    np.testing.assert_allclose(found.weight.isel(pair=0, step=-1), [weights[a], weights[b]], rtol=1e-10)
+    np.testing.assert_allclose(
+        found.weight.isel(pair=0, step=-1), [weights[a], weights[b]], rtol=1e-10
+    )
     np.testing.assert_array_equal(found.weight[0], found.weight[1][::-1])
     np.testing.assert_array_equal(found.score[0, 1], data.score.sel(word=b))
     np.testing.assert_array_equal(found.norm[0, 0], data.norm.sel(word=a))
@@ -145,17 +156,27 @@ def test_competition_shows_the_attention_that_the_model_gives(run):
 
 
 def test_telling_pairs_change_their_order():
-    tokens = [["good", "bad", "film"], ["good", "fine", "film"], ["bad", "dull", "fine"], ["dull", "film"]]
+    tokens = [
+        ["good", "bad", "film"],
+        ["good", "fine", "film"],
+        ["bad", "dull", "fine"],
+        ["dull", "film"],
+    ]
     corpus = Corpus.from_tokens(tokens, ["pos", "pos", "neg", "neg"])
     names = list(corpus.vocabulary)  # bad dull film fine good
     words = xr.Dataset(
-        {"excess": ("word", [0.5, 0.5, 0.0, 0.5, 0.5]), "purity": ("word", [0.9, 0.9, 0.0, 0.9, 0.9]),
-         "frequency": ("word", [20] * 5), "leaning": ("word", ["neg", "neg", "", "pos", "pos"])},
+        {
+            "excess": ("word", [0.5, 0.5, 0.0, 0.5, 0.5]),
+            "purity": ("word", [0.9, 0.9, 0.0, 0.9, 0.9]),
+            "frequency": ("word", [20] * 5),
+            "leaning": ("word", ["neg", "neg", "", "pos", "pos"]),
+        },
         {"word": names},
-    )  # fmt: skip
+    )
     path = np.array([[0, 0, 0, 0, 0], [0.1, 0.9, 5, 0.25, 0.5], [0.6, 0.2, -5, 0.25, 0.4]])
     score = xr.DataArray(path, {"step": [0, 10, 20], "word": names}, ("step", "word"))
-    # bad and good: leads of .4 and .2. bad and fine: .15 and .35. dull and fine: .65 and .05. good and fine lean alike.
+    # bad and good: leads of .4 and .2. bad and fine: .15 and .35. dull and fine: .65 and .05. good
+    # and fine lean alike.
     assert telling_pairs(score, corpus, words) == [(0, "good", "bad"), (2, "dull", "fine")]
     assert telling_pairs(score, corpus, words, count=1) == [(0, "good", "bad")]
     assert telling_pairs(score, corpus, words, least_frequency=21) == []
@@ -169,10 +190,16 @@ def test_the_relation_of_the_top_words(run):
     order = np.argsort(-data.score.sel(step=300).values)[:6]
     assert found.word.values.tolist() == [corpus.vocabulary[w] for w in order]
     for word in found.word.values.tolist():
-        lengths = [sum(corpus.sentence(n).values()) for n in range(len(corpus)) if word in corpus.sentence(n)]
+        lengths = [
+            sum(corpus.sentence(n).values())
+            for n in range(len(corpus))
+            if word in corpus.sentence(n)
+        ]
         one = data.sel(word=word)
         error = sen_error(one, np.mean(lengths) - 1).sel(step=300)
-        assert float(found.sen_error.sel(word=word)) == pytest.approx(float(error), rel=1e-10, nan_ok=True)
+        assert float(found.sen_error.sel(word=word)) == pytest.approx(
+            float(error), rel=1e-10, nan_ok=True
+        )
         both = found.sel(word=word)
         if float(both.score) > 0.05:
             miss = abs(float(both.predicted_scaled_norm) / float(both.scaled_norm) - 1)
@@ -194,7 +221,9 @@ def test_word_table_says_when_a_score_set_off(run):
         path, steps = data.score.sel(word=word).values, data.step.values
         after = int(np.argmax(path >= path[-1] / 2))
         assert steps[after - 1] <= float(row.onset) <= steps[after]
-    assert word_table(data, corpus, words, step=400, top=None).sizes["word"] == len(corpus.vocabulary)
+    assert word_table(data, corpus, words, step=400, top=None).sizes["word"] == len(
+        corpus.vocabulary
+    )
 
 
 def test_deletion_against_literal_logits(run):
@@ -217,14 +246,18 @@ def test_deletion_against_literal_logits(run):
     assert (int(found.sentences), int(found.left_out)) == (len(long), len(corpus) - len(long))
     assert int(found.left_out) > 0
     assert top.sum() > other.sum()  # attention means something here
-    assert float(found.preference) == (top & ~other).sum() / ((top & ~other).sum() + (other & ~top).sum())
+    assert float(found.preference) == (top & ~other).sum() / (
+        (top & ~other).sum() + (other & ~top).sum()
+    )
     assert (found.flips_low < found.flips).all()
 
 
 def _prediction(model: WordAttention, corpus: Corpus, n: int, without: int | None = None) -> int:
     words = [w for w, c in corpus.sentence(n).items() for _ in range(c)]
     kept = [w for w in words if without is None or w != corpus.vocabulary[without]]
-    alone = Corpus.from_tokens([kept], [corpus.classes[0]], vocabulary=corpus.vocabulary, classes=corpus.classes)
+    alone = Corpus.from_tokens(
+        [kept], [corpus.classes[0]], vocabulary=corpus.vocabulary, classes=corpus.classes
+    )
     return int(np.argmax(np.asarray(literal_logits(model, alone))))
 
 

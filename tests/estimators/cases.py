@@ -4,13 +4,17 @@ import numpy as np
 
 
 def topic_texts(count: int, *, classes=("film", "music", "sport"), seed: int = 0, noise: int = 8):
-    """Texts and labels; a text of class c holds ``c`` or ``cs`` once, among words that tell nothing."""
+    """Texts and labels; a text of class c holds ``c`` or ``cs`` once, among words that tell
+    nothing.
+    """
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, len(classes), count)
     texts = []
     for label in labels:
         words = [f"noise{i}" for i in rng.integers(0, 60, noise)]
-        words.insert(int(rng.integers(noise + 1)), classes[label] + ("s" if rng.random() < 0.5 else ""))
+        words.insert(
+            int(rng.integers(noise + 1)), classes[label] + ("s" if rng.random() < 0.5 else "")
+        )
         texts.append(" ".join(words))
     return texts, np.array(classes)[labels]
 

@@ -52,10 +52,14 @@ def test_attention_is_that_of_the_model(fitted, indexed):
     weights, found = attention_weights(fitted.model_, corpus), fitted.attention(texts)
     assert found[8] == []
     for n, i in enumerate(kept.tolist()):
-        assert [word for word, _ in found[i]] == [w for w in texts[i].split() if w in fitted.vocabulary_.numbers]
+        assert [word for word, _ in found[i]] == [
+            w for w in texts[i].split() if w in fitted.vocabulary_.numbers
+        ]
         assert sum(weight for _, weight in found[i]) == pytest.approx(1, abs=1e-12)
         span = slice(corpus.offsets[n], corpus.offsets[n + 1])
-        expected = {corpus.vocabulary[w]: a for w, a in zip(corpus.words[span], weights[span], strict=True)}
+        expected = {
+            corpus.vocabulary[w]: a for w, a in zip(corpus.words[span], weights[span], strict=True)
+        }
         together: dict[str, float] = {}
         for word, weight in found[i]:
             together[word] = together.get(word, 0.0) + weight
@@ -78,7 +82,9 @@ def test_attention_is_that_of_the_model(fitted, indexed):
 def test_probabilities_are_those_of_the_literal_model(settings: Any):
     classes = settings.pop("classes", ("film", "music", "sport"))
     train, labels = topic_texts(80, classes=classes)
-    classifier = AttentionClassifier(**QUICK | {"dtype": "float64", "steps": 40} | settings).fit(train, labels)
+    classifier = AttentionClassifier(**QUICK | {"dtype": "float64", "steps": 40} | settings).fit(
+        train, labels
+    )
     texts, labels = topic_texts(12, classes=classes, seed=1)
     numbers = [str(number) for number in np.searchsorted(classifier.classes_, labels)]
     names = [str(i) for i in range(len(classes))]
@@ -94,7 +100,9 @@ def test_probabilities_are_those_of_the_literal_model(settings: Any):
     else:
         assert (decision.argmax(axis=1) == expected.argmax(axis=1)).all()
     if settings.get("pooling") == "mean":
-        assert {round(weight, 12) for words in classifier.attention(texts) for _, weight in words} == {round(1 / 9, 12)}
+        assert {
+            round(weight, 12) for words in classifier.attention(texts) for _, weight in words
+        } == {round(1 / 9, 12)}
 
 
 def test_sparse_attention_is_sparse_and_texts_of_any_length_agree():
@@ -114,35 +122,51 @@ def test_equal_weights_are_no_weights_under_any_normaliser(normaliser):
     train, labels = topic_texts(60)
     given: dict[str, Any] = QUICK | {"dtype": "float64", "steps": 40, "normaliser": normaliser}
     plain = AttentionClassifier(**given).fit(train, labels)
-    even = AttentionClassifier(**given, class_weight=dict.fromkeys(set(labels), 2.0)).fit(train, labels)
+    even = AttentionClassifier(**given, class_weight=dict.fromkeys(set(labels), 2.0)).fit(
+        train, labels
+    )
     assert np.allclose(plain.predict_proba(train), even.predict_proba(train), rtol=1e-8)
 
 
 def test_texts_without_a_known_word_get_the_prior(fitted):
     shares = fitted.predict_proba(["", "nothing known here", "\0"])
-    assert (shares == fitted.class_prior_).all() or np.allclose(shares, fitted.class_prior_, rtol=1e-14)
+    assert (shares == fitted.class_prior_).all() or np.allclose(
+        shares, fitted.class_prior_, rtol=1e-14
+    )
     assert np.isfinite(shares).all()
     # Of the training texts alone: about nine tenths of all.
-    assert np.allclose(fitted.class_prior_, np.unique(LABELS, return_counts=True)[1] / 600, atol=0.01)
+    assert np.allclose(
+        fitted.class_prior_, np.unique(LABELS, return_counts=True)[1] / 600, atol=0.01
+    )
     assert fitted.predict_proba([]).shape == (0, 3)
 
 
 def test_many_texts_are_answered_as_one_by_one(fitted):
     texts = [*topic_texts(300, seed=7)[0], ""] * 15  # more than are pooled at once
     together = fitted.predict_proba(texts)
-    assert np.allclose(together[:301], np.concatenate([fitted.predict_proba([text]) for text in texts[:301]]))
+    assert np.allclose(
+        together[:301], np.concatenate([fitted.predict_proba([text]) for text in texts[:301]])
+    )
     assert (together.reshape(15, 301, 3) == together[:301]).all()
 
 
 def test_the_same_seed_gives_the_same_model():
-    one, same, other = (AttentionClassifier(**QUICK, random_state=s).fit(TEXTS, LABELS) for s in (1, 1, 2))
+    one, same, other = (
+        AttentionClassifier(**QUICK, random_state=s).fit(TEXTS, LABELS) for s in (1, 1, 2)
+    )
     texts, _ = topic_texts(30, seed=3)
     assert (one.predict_proba(texts) == same.predict_proba(texts)).all()
     assert (one.predict_proba(texts) != other.predict_proba(texts)).any()
-    assert as_seed(np.random.RandomState(0)) == as_seed(np.random.RandomState(0)) != as_seed(np.random.RandomState(1))
+    assert (
+        as_seed(np.random.RandomState(0))
+        == as_seed(np.random.RandomState(0))
+        != as_seed(np.random.RandomState(1))
+    )
 
 
-@pytest.mark.parametrize("kind", [list, np.array, pd.Series, lambda texts: np.array(texts, object), tuple])
+@pytest.mark.parametrize(
+    "kind", [list, np.array, pd.Series, lambda texts: np.array(texts, object), tuple]
+)
 def test_texts_of_any_container(fitted, kind):
     texts, _ = topic_texts(20, seed=4)
     assert (fitted.predict(kind(texts)) == fitted.predict(texts)).all()
@@ -190,7 +214,16 @@ def test_words_are_those_of_the_settings():
         classifier = AttentionClassifier(**ONE_STEP, early_stopping=False, **settings)
         return classifier.fit(texts, [0, 1] * 10).vocabulary_.words
 
-    assert words(lower=False, punctuation=True) == ("!", ",", "?", "Film", "MUSIC", "film", "music", "one")
+    assert words(lower=False, punctuation=True) == (
+        "!",
+        ",",
+        "?",
+        "Film",
+        "MUSIC",
+        "film",
+        "music",
+        "one",
+    )
     assert words(tokenizer=str.split, max_words=3) == ("Film,", "MUSIC?", "film!")
     assert words(tokenizer=TfidfVectorizer().build_analyzer(), min_count=11) == ("film", "music")
 
@@ -205,14 +238,21 @@ def test_few_texts_are_not_held_out():
     texts, numbers = [f"text {i}" for i in range(120)], np.arange(120) % 2
     assert [len(part) for part in hold_out(texts, numbers, 0.5, 0)] == [60, 60]
     assert [len(part) for part in hold_out(texts, numbers, 0.4, 0)] == [120, 0]
-    assert [len(part) for part in hold_out([*texts, "rare"], np.append(numbers, 2), 0.5, 0)] == [121, 0]
+    assert [len(part) for part in hold_out([*texts, "rare"], np.append(numbers, 2), 0.5, 0)] == [
+        121,
+        0,
+    ]
 
 
 @pytest.mark.parametrize(("batch_size", "early_stopping"), [(None, False), (32, True)])
 def test_equal_class_weights_are_no_weights(batch_size, early_stopping):
     settings = QUICK | {
-        "batch_size": batch_size, "early_stopping": early_stopping, "dtype": "float64", "steps": 30, "patience": 50,
-    }  # fmt: skip
+        "batch_size": batch_size,
+        "early_stopping": early_stopping,
+        "dtype": "float64",
+        "steps": 30,
+        "patience": 50,
+    }
     plain = AttentionClassifier(**settings).fit(TEXTS, LABELS)
     weights: dict[str, float] = dict.fromkeys(plain.classes_, 3.0)
     weighted = AttentionClassifier(**settings, class_weight=weights).fit(TEXTS, LABELS)
@@ -222,7 +262,12 @@ def test_equal_class_weights_are_no_weights(batch_size, early_stopping):
 
 def test_a_weight_is_worth_as_many_copies():
     texts, labels = topic_texts(40, classes=("film", "music"))
-    settings: dict[str, Any] = {"steps": 60, "batch_size": None, "early_stopping": False, "dtype": "float64"}
+    settings: dict[str, Any] = {
+        "steps": 60,
+        "batch_size": None,
+        "early_stopping": False,
+        "dtype": "float64",
+    }
     heavy = AttentionClassifier(**settings, class_weight={"film": 3.0}).fit(texts, labels)
     copies = [i for i, label in enumerate(labels) for _ in range(3 if label == "film" else 1)]
     copied = AttentionClassifier(**settings).fit([texts[i] for i in copies], labels[copies])
@@ -233,11 +278,16 @@ def test_a_weight_is_worth_as_many_copies():
 def test_balanced_weights_serve_a_rare_class():
     rng = np.random.default_rng(0)
     labels = (rng.random(600) < 0.08).astype(int)
-    texts = [f"{'yes' if rng.random() < (0.7 if label else 0.2) else 'no'} noise{rng.integers(20)}" for label in labels]
+    texts = [
+        f"{'yes' if rng.random() < (0.7 if label else 0.2) else 'no'} noise{rng.integers(20)}"
+        for label in labels
+    ]
     recalls = []
     for weight in (None, "balanced"):
         answers = (
-            AttentionClassifier(**QUICK, early_stopping=False, class_weight=weight).fit(texts, labels).predict(texts)
+            AttentionClassifier(**QUICK, early_stopping=False, class_weight=weight)
+            .fit(texts, labels)
+            .predict(texts)
         )
         recalls.append(answers[labels == 1].mean())
     assert recalls[1] > recalls[0] + 0.3

@@ -118,7 +118,9 @@ def rewrite(change: Callable[[dict[str, np.ndarray]], Any]) -> Callable[[Path], 
     """Change arrays, and the checksum with them."""
 
     def apply(folder: Path) -> None:
-        arrays = {name: array.copy() for name, array in load_file(folder / "model.safetensors").items()}
+        arrays = {
+            name: array.copy() for name, array in load_file(folder / "model.safetensors").items()
+        }
         change(arrays)
         data = save(arrays)
         (folder / "model.safetensors").write_bytes(data)
@@ -148,7 +150,10 @@ def cut(name: str) -> Callable[[Path], None]:
         (flip, "model.safetensors was changed after it was written"),
         (cut("model.safetensors"), r"has \d+ bytes, expected \d+: it is cut off"),
         (cut("model.json"), "not valid JSON"),
-        (edit(lambda r: r.update(n_iter=3), seals=False), r"model.json was changed .* edited by hand; save the model"),
+        (
+            edit(lambda r: r.update(n_iter=3), seals=False),
+            r"model.json was changed .* edited by hand; save the model",
+        ),
         (edit(lambda r: r.pop("sha256"), seals=False), "has no checksum .* older attnlab"),
         (lambda folder: (folder / "model.safetensors").unlink(), "model.safetensors is missing"),
         (lambda folder: (folder / "model.json").unlink(), "holds no model: model.json is missing"),
@@ -157,12 +162,24 @@ def cut(name: str) -> Callable[[Path], None]:
         (edit(lambda r: r.update(kind="other")), "is not a stored model"),
         (edit(lambda r: r.pop("classes")), "it has no 'classes'"),
         (edit(lambda r: r["settings"].pop("head")), "settings has no 'head'"),
-        (edit(lambda r: r["settings"].update(head=["linear"])), "settings.head is a list: expected fixed or linear"),
-        (edit(lambda r: r["settings"].update(class_weight=[["film"]])), "settings.class_weight is a list"),
+        (
+            edit(lambda r: r["settings"].update(head=["linear"])),
+            "settings.head is a list: expected fixed or linear",
+        ),
+        (
+            edit(lambda r: r["settings"].update(class_weight=[["film"]])),
+            "settings.class_weight is a list",
+        ),
         (edit(lambda r: r["classes"].update(dtype="U1000000000")), "no names or numbers"),
         (edit(lambda r: r["classes"].update(dtype="f8,")), "no names or numbers"),
-        (edit(lambda r: r["vocabulary"].update(counts=[10**30])), r"counts\[0\] is 10+: expected a whole number"),
-        (edit(lambda r: r["settings"].update(extra=1)), r"settings \['extra'\] are missing or not known"),
+        (
+            edit(lambda r: r["vocabulary"].update(counts=[10**30])),
+            r"counts\[0\] is 10+: expected a whole number",
+        ),
+        (
+            edit(lambda r: r["settings"].update(extra=1)),
+            r"settings \['extra'\] are missing or not known",
+        ),
         (edit(lambda r: r["settings"].update(dim=11)), "the stored arrays have the shapes"),
         (edit(lambda r: r["settings"].update(dtype="float64")), "of float64"),
         (edit(lambda r: r["settings"].update(head="linear")), "the stored arrays have the shapes"),
@@ -173,7 +190,10 @@ def cut(name: str) -> Callable[[Path], None]:
         (edit(lambda r: r.update(class_prior=[0.5, 0.5, 0.5])), "numbers that sum to one"),
         (edit(lambda r: r.update(tokenizer={"function": "os:system"})), "if you trust it"),
         (rewrite(lambda a: a["keys"].fill(np.nan)), "keys has numbers that are not finite"),
-        (rewrite(lambda a: a.update(query=np.ones(2, np.float32))), "the stored arrays have the shapes"),
+        (
+            rewrite(lambda a: a.update(query=np.ones(2, np.float32))),
+            "the stored arrays have the shapes",
+        ),
         (rewrite(lambda a: a.pop("head.bias2")), "the stored arrays have the shapes"),
     ],
 )

@@ -1,4 +1,6 @@
-"""Certificates against dense numpy eigenvalues and quadratics of known inertia; what must not be said is not said."""
+"""Certificates against dense numpy eigenvalues and quadratics of known inertia; what must not be
+said is not said.
+"""
 
 import math
 
@@ -33,19 +35,27 @@ def _matrix(eigenvalues, seed=0):
 def test_quadratics_of_known_inertia(eigenvalues, kind, inertia):
     certificate = certify(quadratic(_matrix(eigenvalues)))
     assert (certificate.kind, certificate.inertia) == (kind, inertia)
-    for bounded, exact in ((certificate.smallest, min(eigenvalues)), (certificate.largest, max(eigenvalues))):
+    for bounded, exact in (
+        (certificate.smallest, min(eigenvalues)),
+        (certificate.largest, max(eigenvalues)),
+    ):
         assert bounded.low <= exact <= bounded.high
         assert bounded.direction == "between"
     assert ("minimum" in str(certificate)) == (kind == "minimum")
 
 
 def test_a_saddle_made_by_hand_is_not_called_a_minimum():
-    # One hidden unit, one input: by θ → 0 the gradient of a symmetric pair of outputs vanishes, the curvature does not.
-    problem = Problem.of(jnp.zeros(2), lambda m, y: (m[0] * m[1] - y) ** 2, jnp.asarray(1.0), l2=0.1)
+    # One hidden unit, one input: by θ → 0 the gradient of a symmetric pair of outputs vanishes, the
+    # curvature does not.
+    problem = Problem.of(
+        jnp.zeros(2), lambda m, y: (m[0] * m[1] - y) ** 2, jnp.asarray(1.0), l2=0.1
+    )
     certificate = certify(problem, jnp.zeros(2))
     assert certificate.kind == "saddle"
     assert certificate.smallest.high < 0
-    np.testing.assert_allclose([certificate.smallest.value, certificate.largest.value], [-1.9, 2.1], rtol=1e-12)
+    np.testing.assert_allclose(
+        [certificate.smallest.value, certificate.largest.value], [-1.9, 2.1], rtol=1e-12
+    )
     assert certify(problem, jnp.zeros(2), dense=1, depth=2).kind == "saddle"
 
 
@@ -56,8 +66,12 @@ def test_a_point_with_a_gradient_is_not_stationary_and_says_its_gradient():
     problem = Problem.of(model, squared_error, data, l2=0.01)
     dense = np.linalg.eigvalsh(np.asarray(jax.hessian(problem.value)(problem.start)))
     assert certificate.kind == "not stationary"
-    assert certificate.gradient == pytest.approx(float(jnp.abs(problem.gradient(problem.start)).max()), rel=1e-12)
-    np.testing.assert_allclose([certificate.smallest.value, certificate.largest.value], dense[[0, -1]], rtol=1e-10)
+    assert certificate.gradient == pytest.approx(
+        float(jnp.abs(problem.gradient(problem.start)).max()), rel=1e-12
+    )
+    np.testing.assert_allclose(
+        [certificate.smallest.value, certificate.largest.value], dense[[0, -1]], rtol=1e-10
+    )
     assert str(certificate).startswith("Not stationary")
 
 
@@ -124,7 +138,11 @@ def test_given_tangents_are_counted_and_wrong_ones_refused():
     problem = Problem.of(jnp.array([1.0, 0.0]), ring, None)
     assert certify(problem).kind == "degenerate"
     certificate = certify(problem, tangents=jnp.array([[0.0, 2.0]]))
-    assert (certificate.kind, certificate.zero_modes, certificate.inertia) == ("minimum", 1, (0, 0, 1))
+    assert (certificate.kind, certificate.zero_modes, certificate.inertia) == (
+        "minimum",
+        1,
+        (0, 0, 1),
+    )
     with pytest.raises(AttnlabError, match="no symmetry"):
         certify(problem, tangents=jnp.array([[1.0, 0.0]]))
 

@@ -10,7 +10,13 @@ import pytest
 
 from attnlab._errors import AttnlabError
 from attnlab.landscape import Problem, align, curved_path, quadratic, squared_error, straight_path
-from attnlab.models import Baseline, BaselineConfig, SelfAttentionConfig, TwoLayerHead, WordAttentionConfig
+from attnlab.models import (
+    Baseline,
+    BaselineConfig,
+    SelfAttentionConfig,
+    TwoLayerHead,
+    WordAttentionConfig,
+)
 
 X = jax.random.normal(jax.random.key(1), (60, 3))
 
@@ -42,7 +48,9 @@ def test_the_order_is_the_best_of_all():
 
 
 def test_two_layer_heads_of_words_are_matched_with_their_biases():
-    model = WordAttentionConfig(words=5, classes=2, head="two_layer", hidden=4).init(jax.random.key(0))
+    model = WordAttentionConfig(words=5, classes=2, head="two_layer", hidden=4).init(
+        jax.random.key(0)
+    )
     head, order = model.head, jnp.array([3, 1, 0, 2])
     assert isinstance(head, TwoLayerHead)
     other = TwoLayerHead(head.weight1[:, order], head.bias1[order], head.weight2[order], head.bias2)
@@ -54,11 +62,16 @@ def test_two_layer_heads_of_words_are_matched_with_their_biases():
 
 def test_models_of_two_kinds_are_refused():
     with pytest.raises(AttnlabError, match="cannot be matched"):
-        align(BaselineConfig(numbers=3, width=4).init(jax.random.key(0)), SelfAttentionConfig().init(jax.random.key(0)))
+        align(
+            BaselineConfig(numbers=3, width=4).init(jax.random.key(0)),
+            SelfAttentionConfig().init(jax.random.key(0)),
+        )
 
 
 def test_the_barrier_is_the_rise_over_the_line_between_the_ends():
-    """½θᵀAθ with A = diag(−2, 1) between (1, 0) and (−1, 1): ½(−2(1−2t)² + t²), a line from −1 to −½ below it."""
+    """½θᵀAθ with A = diag(−2, 1) between (1, 0) and (−1, 1): ½(−2(1−2t)² + t²), a line from −1 to
+    −½ below it.
+    """
     problem = quadratic(jnp.diag(jnp.array([-2.0, 1.0])))
     found = straight_path(problem, jnp.array([1.0, 0.0]), jnp.array([-1.0, 1.0]), points=1001)
     t = np.linspace(0, 1, 1001)
@@ -66,7 +79,9 @@ def test_the_barrier_is_the_rise_over_the_line_between_the_ends():
     np.testing.assert_allclose(found.data.excess, excess, atol=1e-12)
     assert found.barrier == pytest.approx(excess.max(), abs=1e-12)
     assert found.place == pytest.approx(t[excess.argmax()])
-    assert found.height == pytest.approx((0.5 * (-2 * (1 - 2 * t) ** 2 + t**2)).max() + 0.5, abs=1e-12)
+    assert found.height == pytest.approx(
+        (0.5 * (-2 * (1 - 2 * t) ** 2 + t**2)).max() + 0.5, abs=1e-12
+    )
     assert "barrier" in str(found)
 
 
@@ -76,7 +91,9 @@ def test_relabelled_copies_have_a_barrier_until_they_are_matched():
     other = shuffled(model, jnp.array([3, 4, 5, 0, 1, 2]))
     apart = straight_path(problem, problem.start, problem.flatten(other))
     assert apart.barrier > 1e-3
-    assert straight_path(problem, problem.start, problem.flatten(align(model, other))).barrier < 1e-20
+    assert (
+        straight_path(problem, problem.start, problem.flatten(align(model, other))).barrier < 1e-20
+    )
     around = curved_path(problem, problem.start, problem.flatten(other), steps=200)
     assert around.kind == "curved"
     assert around.barrier < 0.6 * apart.barrier
@@ -87,6 +104,9 @@ def test_relabelled_copies_have_a_barrier_until_they_are_matched():
 def test_a_curve_is_never_worse_than_the_line():
     bowl = quadratic(jnp.eye(2))
     ends = jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0])
-    assert curved_path(bowl, *ends, steps=50, points=25).barrier <= straight_path(bowl, *ends, points=25).barrier
+    assert (
+        curved_path(bowl, *ends, steps=50, points=25).barrier
+        <= straight_path(bowl, *ends, points=25).barrier
+    )
     with pytest.raises(AttnlabError, match="positive number"):
         curved_path(bowl, *ends, steps=0)

@@ -23,9 +23,13 @@ def relu(l2=0.0):
 
 
 def rescaled(problem, factors):
-    """Hidden unit s times c_s in the first layer, divided by it in the second: the same function of a ReLU network."""
+    """Hidden unit s times c_s in the first layer, divided by it in the second: the same function of
+    a ReLU network.
+    """
     model, c = problem.model(problem.start), jnp.asarray(factors)
-    return problem.flatten(Baseline(model.w1 * c[None, :], model.w2 / c[:, None], model.temperature))
+    return problem.flatten(
+        Baseline(model.w1 * c[None, :], model.w2 / c[:, None], model.temperature)
+    )
 
 
 def test_closed_forms_on_a_quadratic():
@@ -44,7 +48,9 @@ def test_closed_forms_on_a_quadratic():
 def test_keskar_and_adaptive_sam_away_from_zero():
     diagonal, theta = np.array([3.0, 2.0, 0.5]), np.array([0.5, -2.0, 1.0])
     problem = quadratic(jnp.diag(jnp.asarray(diagonal)))
-    found = flatness(problem, jnp.asarray(theta), epsilon=0.1, adaptive_rho=0.3, starts=8, steps=200)
+    found = flatness(
+        problem, jnp.asarray(theta), epsilon=0.1, adaptive_rho=0.3, starts=8, steps=200
+    )
     loss = 0.5 * (diagonal * theta**2).sum()
     reach = 0.1 * (np.abs(theta) + 1)
     corner = 0.5 * (diagonal * (np.abs(theta) + reach) ** 2).sum() - loss
@@ -74,14 +80,18 @@ def test_the_scale_invariant_ones_are_and_the_others_are_not():
 
 def test_petzka_is_its_definition():
     """Neuron by neuron from the dense matrix, for both orders of axes."""
-    model = SelfAttentionConfig(dim=2, words=3, query_dim=2, value_dim=2, width=3).init(jax.random.key(0))
+    model = SelfAttentionConfig(dim=2, words=3, query_dim=2, value_dim=2, width=3).init(
+        jax.random.key(0)
+    )
     x = jax.random.normal(jax.random.key(3), (30, 2, 3))
     problem = Problem.of(model, squared_error, {"x": x, "y": Y[:30]})
     h, theta = np.asarray(problem.hessian(problem.start)), np.asarray(problem.start)
     for piece in pieces(problem):
         place = np.arange(piece.span.start, piece.span.stop).reshape(piece.shape)
         neurons = place if piece.name.startswith("layer") else place.T
-        expected = sum((theta[s] @ theta[t]) * np.trace(h[np.ix_(s, t)]) for s in neurons for t in neurons)
+        expected = sum(
+            (theta[s] @ theta[t]) * np.trace(h[np.ix_(s, t)]) for s in neurons for t in neurons
+        )
         same = (pytest.approx(expected, rel=1e-9, abs=1e-12), 0.0)
         assert petzka(problem, problem.start, piece, matrix=h) == same
         if piece.name == "layer.w_value":
@@ -91,7 +101,9 @@ def test_petzka_is_its_definition():
 def test_the_penalty_is_left_out_unless_asked_for():
     with_penalty = relu(l2=0.3)
     assert flatness(with_penalty).trace == pytest.approx(exact_spectrum(relu()).trace)
-    assert flatness(with_penalty, penalised=True).trace == pytest.approx(exact_spectrum(with_penalty).trace)
+    assert flatness(with_penalty, penalised=True).trace == pytest.approx(
+        exact_spectrum(with_penalty).trace
+    )
 
 
 def test_above_the_dense_limit_it_is_estimated(monkeypatch):

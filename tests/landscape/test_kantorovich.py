@@ -1,4 +1,6 @@
-"""A minimum is certified only where Newton's method ends at one nearby; oracles are closed forms and brute force."""
+"""A minimum is certified only where Newton's method ends at one nearby; oracles are closed forms
+and brute force.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +18,9 @@ def _of(function, *point):
 
 
 def _separable(norm, seed=0):
-    """Logistic regression of two classes a margin apart, without a penalty, at a separating vector of this norm."""
+    """Logistic regression of two classes a margin apart, without a penalty, at a separating vector
+    of this norm.
+    """
     unit = np.array([0.6, 0.8])
     x = np.random.default_rng(seed).normal(size=(40, 2))
     side = np.sign(x @ unit)
@@ -70,7 +74,8 @@ def test_a_minimum_further_away_is_mentioned_with_its_distance():
     [
         (lambda x: x**4, (0.0,), "degenerate"),
         (lambda x, y: x**3 - 3 * x * y**2, (0.0, 0.0), "degenerate"),
-        # Next to them the curvature is not zero, but Newton's method only halves the distance: h stays above ½.
+        # Next to them the curvature is not zero, but Newton's method only halves the distance: h
+        # stays above ½.
         (lambda x: x**4, (1e-9,), "no minimum can be certified"),
         (lambda x: x**3, (1e-9,), "no minimum can be certified"),
         (lambda x, y: x**3 - 3 * x * y**2, (1e-9, 0.0), "no minimum can be certified"),
@@ -141,10 +146,18 @@ def test_the_lipschitz_constant_is_found_and_doubled(seed):
     c = np.random.default_rng(seed).normal(size=4)
     angles = np.linspace(0, np.pi, 20001)
     x, y = np.cos(angles), np.sin(angles)
-    gradient = np.stack([3 * c[0] * x**2 + 2 * c[1] * x * y + c[2] * y**2,
-                         c[1] * x**2 + 2 * c[2] * x * y + 3 * c[3] * y**2])  # fmt: skip
+    gradient = np.stack(
+        [
+            3 * c[0] * x**2 + 2 * c[1] * x * y + c[2] * y**2,
+            c[1] * x**2 + 2 * c[2] * x * y + 3 * c[3] * y**2,
+        ]
+    )
     exact = 2 * np.linalg.norm(gradient, axis=0).max()
-    problem = _of(lambda x, y: c[0] * x**3 + c[1] * x**2 * y + c[2] * x * y**2 + c[3] * y**3 + x**2 + y**2, 1e-13, 0.0)
+    problem = _of(
+        lambda x, y: c[0] * x**3 + c[1] * x**2 * y + c[2] * x * y**2 + c[3] * y**3 + x**2 + y**2,
+        1e-13,
+        0.0,
+    )
     found = place(problem, problem.start)
     # A step of 1e-13 makes no rounding of it.
     assert np.linalg.norm(found.step) == pytest.approx(1e-13, rel=1e-2)
@@ -188,10 +201,15 @@ def test_above_the_limit_a_curvature_that_is_not_finite_is_not_called_free_of_ne
 def problems():
     """Two problems of self-attention and the minima that nine starts end in."""
     made = [
-        make_problem(PointSettings(seed=seed, test_points=2), jax.random.fold_in(jax.random.key(0), seed))
+        make_problem(
+            PointSettings(seed=seed, test_points=2), jax.random.fold_in(jax.random.key(0), seed)
+        )
         for seed in (0, 7)
     ]
-    return [(each.problem, jnp.asarray(minimise(each.problem, each.starts).theta.values)) for each in made]
+    return [
+        (each.problem, jnp.asarray(minimise(each.problem, each.starts).theta.values))
+        for each in made
+    ]
 
 
 def test_every_start_of_self_attention_is_certified(problems):
@@ -206,7 +224,9 @@ def _hessian(problem, theta):
 
 
 def test_zero_modes_must_be_left_out_of_the_step(problems):
-    """Between two points where an eigenvalue of symmetry has opposite signs it vanishes, and ‖H⁻¹∇L‖ has no bound."""
+    """Between two points where an eigenvalue of symmetry has opposite signs it vanishes, and
+    ‖H⁻¹∇L‖ has no bound.
+    """
     problem, theta = problems[0][0], problems[0][1][1]
     modes = place(problem, theta).modes
     generator = np.random.default_rng(0)
@@ -252,7 +272,9 @@ def test_the_lipschitz_constant_is_sampled_within_twice_the_step(problems):
 
 
 def test_a_small_gradient_is_not_where_minimise_stops(problems):
-    """A gradient below 1e-8 leaves a point as far as 1e-5 from the minimum: minimise takes another step."""
+    """A gradient below 1e-8 leaves a point as far as 1e-5 from the minimum: minimise takes another
+    step.
+    """
     problem, thetas = problems[1]
     values, vectors = np.linalg.eigh(_hessian(problem, thetas[0]))
     soft = vectors[:, np.flatnonzero(values > 1e-6)[0]]

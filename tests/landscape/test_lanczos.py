@@ -1,4 +1,6 @@
-"""Ritz values against dense eigenvalues, also where the Krylov space ends early or is cut off on purpose."""
+"""Ritz values against dense eigenvalues, also where the Krylov space ends early or is cut off on
+purpose.
+"""
 
 from functools import partial
 
@@ -35,7 +37,10 @@ def test_all_eigenvalues_at_full_depth(dtype, tolerance):
 def test_basis_is_orthonormal_and_the_relation_holds():
     a = _symmetric(60)
     t = lanczos(lambda w: a @ w, jax.random.normal(jax.random.key(1), (60,)), 20)
-    q, tri = np.asarray(t.basis), np.diag(t.alphas) + np.diag(t.betas[:-1], 1) + np.diag(t.betas[:-1], -1)
+    q, tri = (
+        np.asarray(t.basis),
+        np.diag(t.alphas) + np.diag(t.betas[:-1], 1) + np.diag(t.betas[:-1], -1),
+    )
     np.testing.assert_allclose(q @ q.T, np.eye(20), atol=1e-13)
     rest = np.asarray(a) @ q.T - q.T @ tri
     np.testing.assert_allclose(rest[:, :-1], 0, atol=1e-12)
@@ -48,10 +53,14 @@ def test_every_residual_bounds_the_distance_to_an_eigenvalue():
     found = _ritz(a, jax.random.normal(jax.random.key(0), (80,)), 25)
     for value, bound, vector in zip(found.values, found.residuals, found.vectors, strict=True):
         assert np.abs(exact - float(value)).min() <= float(bound) + 1e-12
-        assert float(residual(lambda w: a @ w, value, vector)) == pytest.approx(float(bound), abs=1e-12)
+        assert float(residual(lambda w: a @ w, value, vector)) == pytest.approx(
+            float(bound), abs=1e-12
+        )
 
 
-@pytest.mark.parametrize("values", [[0.0] * 12, [2.0] * 12, [1.0] * 6 + [3.0] * 6, [0.0] * 11 + [1.0]])
+@pytest.mark.parametrize(
+    "values", [[0.0] * 12, [2.0] * 12, [1.0] * 6 + [3.0] * 6, [0.0] * 11 + [1.0]]
+)
 def test_goes_on_where_the_space_is_invariant(values):
     a = jnp.diag(jnp.asarray(values))
     found = _ritz(a, jax.random.normal(jax.random.key(0), (12,)), 12)

@@ -7,12 +7,22 @@ import numpy as np
 import pytest
 
 from attnlab._errors import AttnlabError
-from attnlab.landscape import Curvature, Parameters, Problem, exact_spectrum, squared_error, word_problem
+from attnlab.landscape import (
+    Curvature,
+    Parameters,
+    Problem,
+    exact_spectrum,
+    squared_error,
+    word_problem,
+)
 from attnlab.models import BaselineConfig, WordAttentionConfig
 from attnlab.tasks import TopicTask
 from attnlab.training import At, Every, GradientDescent, GradientFlow, Loss, train, train_model
 
-DATA = {"x": jax.random.normal(jax.random.key(1), (40, 3)), "y": jax.random.normal(jax.random.key(2), (40,))}
+DATA = {
+    "x": jax.random.normal(jax.random.key(1), (40, 3)),
+    "y": jax.random.normal(jax.random.key(2), (40,)),
+}
 INIT = BaselineConfig(numbers=3, width=4).init
 
 
@@ -20,7 +30,14 @@ INIT = BaselineConfig(numbers=3, width=4).init
 def run():
     probes = (Loss(), Parameters(), Curvature(depth=16))
     return train_model(
-        INIT, squared_error, DATA, steps=40, seeds=2, when=Every(20), record=probes, optimizer=GradientDescent(0.2)
+        INIT,
+        squared_error,
+        DATA,
+        steps=40,
+        seeds=2,
+        when=Every(20),
+        record=probes,
+        optimizer=GradientDescent(0.2),
     )
 
 
@@ -51,7 +68,14 @@ def drawn():
 
 def test_between_its_own_steps_there_is_nan():
     data = train_model(
-        INIT, squared_error, DATA, steps=8, when=Every(2), record=(Curvature(depth=8, every=4),), seeds=2, width=2
+        INIT,
+        squared_error,
+        DATA,
+        steps=8,
+        when=Every(2),
+        record=(Curvature(depth=8, every=4),),
+        seeds=2,
+        width=2,
     ).data
     assert np.isfinite(data.sharpness.values).tolist() == [[True, False, True, False, True]] * 2
 
@@ -66,9 +90,14 @@ def test_descent_settles_at_the_edge_of_stability():
         return 0.5 * jnp.mean((valley.theta[0] * valley.theta[1] * data - 1) ** 2)
 
     run = train_model(
-        lambda key: Valley(jnp.array([0.3, 3.0])), loss, jnp.ones(1), steps=2000, when=At((0, 1, 2000)),
-        optimizer=GradientDescent(0.25), record=(Loss(), Curvature(depth=2)),
-    )  # fmt: skip
+        lambda key: Valley(jnp.array([0.3, 3.0])),
+        loss,
+        jnp.ones(1),
+        steps=2000,
+        when=At((0, 1, 2000)),
+        optimizer=GradientDescent(0.25),
+        record=(Loss(), Curvature(depth=2)),
+    )
     assert float(run.data.edge[0, 1]) > 1
     assert float(run.data.edge[0, 2]) <= 1 + 1e-6
     assert float(run.data.loss[0, 2]) < 1e-8
@@ -76,9 +105,15 @@ def test_descent_settles_at_the_edge_of_stability():
 
 def test_words_have_the_curvature_of_their_own_parameters():
     """Training keeps one number per word here; the curvature is that of all."""
-    corpus = TopicTask(topics=2, topic_words=1, dictionary=12, noise_words=3).sample(30, key=jax.random.key(0))
-    config = WordAttentionConfig.for_corpus(corpus, embedding_dim=3, key_dim=2, embedding_std=0.5, query_norm=1.5)
-    run = train(config, corpus, steps=10, when=Every(10), record=(Curvature(depth=24), Parameters()))
+    corpus = TopicTask(topics=2, topic_words=1, dictionary=12, noise_words=3).sample(
+        30, key=jax.random.key(0)
+    )
+    config = WordAttentionConfig.for_corpus(
+        corpus, embedding_dim=3, key_dim=2, embedding_std=0.5, query_norm=1.5
+    )
+    run = train(
+        config, corpus, steps=10, when=Every(10), record=(Curvature(depth=24), Parameters())
+    )
     problem = word_problem(run.model(0), corpus)
     np.testing.assert_allclose(run.data.theta[0, -1], problem.start, rtol=1e-9, atol=1e-12)
     true = exact_spectrum(problem).largest
@@ -87,7 +122,13 @@ def test_words_have_the_curvature_of_their_own_parameters():
 
 def test_a_flow_has_curvature_but_no_edge():
     data = train_model(
-        INIT, squared_error, DATA, steps=4, when=Every(2), record=(Curvature(depth=8),), optimizer=GradientFlow(0.1)
+        INIT,
+        squared_error,
+        DATA,
+        steps=4,
+        when=Every(2),
+        record=(Curvature(depth=8),),
+        optimizer=GradientFlow(0.1),
     ).data
     assert np.isfinite(data.sharpness).all()
     assert np.isnan(data.edge).all()
@@ -113,7 +154,8 @@ def test_all_of_the_curvature_along_training_and_by_group():
         whole, block = exact_spectrum(problem, theta), exact_spectrum(problem, theta, group="w2")
         assert float(at.smallest) == pytest.approx(whole.smallest, abs=1e-9)
         assert abs(float(at.trace) - whole.trace) <= 4 * float(at.trace_error) + 1e-9
-        # Quadrature: weights are shares, and the mean node is the mean eigenvalue up to the probes' spread.
+        # Quadrature: weights are shares, and the mean node is the mean eigenvalue up to the probes'
+        # spread.
         np.testing.assert_allclose(at.weight.sum("place"), 1.0)
         means = (at.node * at.weight).sum("place").values
         assert abs(means.mean() - whole.values.mean()) <= 4 * means.std(ddof=1) / 8**0.5

@@ -19,7 +19,14 @@ L2 = 3e-3
 
 def words(head: str, **settings):
     config = WordAttentionConfig.for_corpus(
-        CORPUS, embedding_dim=3, key_dim=2, embedding_std=0.5, key_std=0.5, query_norm=1.5, head=head, **settings
+        CORPUS,
+        embedding_dim=3,
+        key_dim=2,
+        embedding_std=0.5,
+        key_std=0.5,
+        query_norm=1.5,
+        head=head,
+        **settings,
     )
     return config.init(jax.random.key(1))
 
@@ -58,7 +65,8 @@ def test_the_model_is_certified_where_it_is(ended):
     assert certificate.parameters == problem.parameters
     assert certificate.inertia is not None
     assert sum(certificate.inertia) == problem.parameters - certificate.zero_modes
-    # Embeddings of rank one at a minimum of two classes: of three planes, the two that hold their direction turn.
+    # Embeddings of rank one at a minimum of two classes: of three planes, the two that hold their
+    # direction turn.
     assert certificate.zero_modes == (2 if "head" in model.trained else 0)
 
 
@@ -103,7 +111,9 @@ def test_data_alone_say_which_loss():
     data = {"x": x, "y": x[:, 0]}
     found = certify(model, data, l2=0.1)
     assert found.kind == "not stationary"
-    assert found.value == pytest.approx(float(jnp.mean((jax.vmap(model)(x) - x[:, 0]) ** 2)) + 0.05 * found.norm**2)
+    assert found.value == pytest.approx(
+        float(jnp.mean((jax.vmap(model)(x) - x[:, 0]) ** 2)) + 0.05 * found.norm**2
+    )
     classes = eqx.nn.Linear(3, 2, dtype=jnp.float64, key=keys[2])
     labels = (x[:, 0] > 0).astype(int)
     expected = -jnp.mean(jax.nn.log_softmax(jax.vmap(classes)(x))[jnp.arange(30), labels])

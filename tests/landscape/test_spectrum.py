@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 
 from attnlab._errors import AttnlabError
-from attnlab.landscape import Problem, density, exact_spectrum, extremes, groups, quadratic, trace, word_problem
+from attnlab.landscape import (
+    Problem,
+    density,
+    exact_spectrum,
+    extremes,
+    groups,
+    quadratic,
+    trace,
+    word_problem,
+)
 from attnlab.landscape._density import recurrence
 from attnlab.models import SelfAttentionConfig, WordAttentionConfig, literal_logits
 from attnlab.tasks import TopicTask
@@ -16,7 +25,10 @@ from attnlab.tasks import TopicTask
 def self_attention(dtype="float64", l2=0.0):
     """A problem of 134 parameters, at a point that is no minimum: its curvature has both signs."""
     model = SelfAttentionConfig(dim=4, words=5).init(jax.random.key(0))
-    x, y = jax.random.normal(jax.random.key(1), (60, 4, 5)), jax.random.normal(jax.random.key(2), (60,))
+    x, y = (
+        jax.random.normal(jax.random.key(1), (60, 4, 5)),
+        jax.random.normal(jax.random.key(2), (60,)),
+    )
     model = jax.tree.map(lambda leaf: leaf.astype(dtype), model)
     return Problem.of(model, mean_square, {"x": x.astype(dtype), "y": y.astype(dtype)}, l2=l2)
 
@@ -27,13 +39,21 @@ def mean_square(model, data):
 
 def dense(problem):
     """The matrix by central differences of the gradient: no second derivative of JAX's."""
-    gradient, theta, step = eqx.filter_jit(problem.gradient), np.asarray(problem.start, np.float64), 1e-5
+    gradient, theta, step = (
+        eqx.filter_jit(problem.gradient),
+        np.asarray(problem.start, np.float64),
+        1e-5,
+    )
     rows = []
     for i in range(len(theta)):
         e = np.zeros_like(theta)
         e[i] = step
         rows.append(
-            (np.asarray(gradient(jnp.asarray(theta + e))) - np.asarray(gradient(jnp.asarray(theta - e)))) / (2 * step)
+            (
+                np.asarray(gradient(jnp.asarray(theta + e)))
+                - np.asarray(gradient(jnp.asarray(theta - e)))
+            )
+            / (2 * step)
         )
     return 0.5 * (np.array(rows) + np.array(rows).T)
 
@@ -67,8 +87,12 @@ def test_a_group_is_a_block(problem, matrix, group):
     inside = np.array([name == group or name.startswith(group + ".") for name in problem.names])
     block = matrix[np.ix_(inside, inside)]
     assert inside.sum() == sum(n for name, n in groups(problem).items() if name.startswith(group))
-    np.testing.assert_allclose(exact_spectrum(problem, group=group).values, np.linalg.eigvalsh(block), atol=1e-7)
-    assert extremes(problem, group=group).largest[0].settled == pytest.approx(np.linalg.eigvalsh(block)[-1], abs=1e-7)
+    np.testing.assert_allclose(
+        exact_spectrum(problem, group=group).values, np.linalg.eigvalsh(block), atol=1e-7
+    )
+    assert extremes(problem, group=group).largest[0].settled == pytest.approx(
+        np.linalg.eigvalsh(block)[-1], abs=1e-7
+    )
     found = trace(problem, group=group).interval
     assert found.low - 1e-6 <= np.trace(block) <= found.high + 1e-6
 
@@ -132,7 +156,9 @@ SPECTRA = {
 
 @pytest.mark.parametrize("name", SPECTRA)
 def test_the_interval_of_the_trace_covers(name):
-    """200 repetitions: the 95 % interval holds the truth in at least 90 %, and 16 probes come within 15 %."""
+    """200 repetitions: the 95 % interval holds the truth in at least 90 %, and 16 probes come
+    within 15 %.
+    """
     problem, true = drawn(SPECTRA[name]), SPECTRA[name].sum()
     found = [trace(problem, seed=seed) for seed in range(200)]
     covered = np.mean([f.interval.low <= true <= f.interval.high for f in found])
@@ -147,7 +173,9 @@ def test_plain_hutchinson_is_offered_and_its_interval_is_wider():
     problem = drawn(SPECTRA["outliers"])
     plain, deflated = trace(problem, deflate=0), trace(problem)
     assert plain.standard_error > 3 * deflated.standard_error
-    z = np.asarray(jax.random.rademacher(jax.random.split(jax.random.key(0))[1], (16, 120), jnp.float64))
+    z = np.asarray(
+        jax.random.rademacher(jax.random.split(jax.random.key(0))[1], (16, 120), jnp.float64)
+    )
     a = np.asarray(problem.data)
     np.testing.assert_allclose(plain.values, np.einsum("pi,ij,pj->p", z, a, z), rtol=1e-10)
 
@@ -163,7 +191,9 @@ def test_the_quadrature_is_exact_for_polynomials():
     a, depth = np.asarray(drawn(SPECTRA["decay"]).data), 6
     z = np.random.default_rng(1).normal(size=120)
     alphas, betas = map(np.asarray, recurrence(lambda v: jnp.asarray(a) @ v, jnp.asarray(z), depth))
-    values, vectors = np.linalg.eigh(np.diag(alphas) + np.diag(betas[:-1], 1) + np.diag(betas[:-1], -1))
+    values, vectors = np.linalg.eigh(
+        np.diag(alphas) + np.diag(betas[:-1], 1) + np.diag(betas[:-1], -1)
+    )
     for power in range(2 * depth):
         expected = z @ np.linalg.matrix_power(a, power) @ z / (z @ z)
         assert (vectors[0] ** 2 * values**power).sum() == pytest.approx(expected, rel=1e-9)
@@ -177,7 +207,9 @@ def test_the_density_is_that_of_the_eigenvalues(problem):
         len(true) * sigma * np.sqrt(2 * np.pi)
     )
     assert np.trapezoid(found.data.density, x) == pytest.approx(1, abs=1e-3)
-    inside = (found.data.low.values <= expected + 1e-9) & (expected <= found.data.high.values + 1e-9)
+    inside = (found.data.low.values <= expected + 1e-9) & (
+        expected <= found.data.high.values + 1e-9
+    )
     assert inside.mean() > 0.8
     assert found.data.attrs["seed"] == 0
     assert "32 probes of 40 Lanczos steps" in str(found)
@@ -202,11 +234,19 @@ def test_too_large_matrices_are_refused():
 
 def test_word_attention_through_the_kernel():
     """Products through the compiled row sums are those of the literal equation's curvature."""
-    corpus = TopicTask(topics=2, topic_words=2, dictionary=24, noise_words=4).sample(40, key=jax.random.key(0))
+    corpus = TopicTask(topics=2, topic_words=2, dictionary=24, noise_words=4).sample(
+        40, key=jax.random.key(0)
+    )
     config = WordAttentionConfig.for_corpus(
-        corpus, embedding_dim=3, key_dim=2, embedding_std=0.5, key_std=0.5, head="linear", query_norm=1.0,
+        corpus,
+        embedding_dim=3,
+        key_dim=2,
+        embedding_std=0.5,
+        key_std=0.5,
+        head="linear",
+        query_norm=1.0,
         trained=("embeddings", "keys", "query", "head"),
-    )  # fmt: skip
+    )
     problem = word_problem(config.init(jax.random.key(1)), corpus)
     assert list(groups(problem)) == ["embeddings", "keys", "query", "head.weight"]
 
@@ -215,9 +255,13 @@ def test_word_attention_through_the_kernel():
         return -jnp.mean(chosen)
 
     model, labels = problem.model(problem.start), jnp.asarray(corpus.labels)
-    assert float(problem.value(problem.start)) == pytest.approx(float(literal(model, labels)), rel=1e-12)
+    assert float(problem.value(problem.start)) == pytest.approx(
+        float(literal(model, labels)), rel=1e-12
+    )
     slow = Problem.of(model, literal, labels)
     np.testing.assert_allclose(
         extremes(problem, max_depth=64).largest[0].value, exact_spectrum(slow).largest, rtol=1e-10
     )
-    np.testing.assert_allclose(exact_spectrum(problem).values, exact_spectrum(slow).values, atol=1e-10)
+    np.testing.assert_allclose(
+        exact_spectrum(problem).values, exact_spectrum(slow).values, atol=1e-10
+    )

@@ -1,4 +1,6 @@
-"""Minima against scipy and closed forms; every method ends at 1e-8; alone equals among others; escape is said."""
+"""Minima against scipy and closed forms; every method ends at 1e-8; alone equals among others;
+escape is said.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +21,9 @@ from attnlab.landscape import (
 )
 from attnlab.models import SelfAttentionConfig, make_teacher
 
-CONFIG = SelfAttentionConfig(dim=2, words=2, query_dim=2, value_dim=2, width=2, scale="dim", factor=3.0)
+CONFIG = SelfAttentionConfig(
+    dim=2, words=2, query_dim=2, value_dim=2, width=2, scale="dim", factor=3.0
+)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +48,9 @@ def test_every_start_is_certified_with_the_zero_modes_of_the_formula(problem, fo
     assert float(found.gradient.max()) <= 1e-8
     for theta in found.theta.values:
         certificate = certify(problem, jnp.asarray(theta))
-        dense = np.linalg.eigvalsh(np.asarray(jax.jit(jax.hessian(problem.value))(jnp.asarray(theta))))
+        dense = np.linalg.eigvalsh(
+            np.asarray(jax.jit(jax.hessian(problem.value))(jnp.asarray(theta)))
+        )
         assert certificate.kind == "minimum"
         assert certificate.zero_modes == 2 == (np.abs(dense) < 1e-7).sum()
         np.testing.assert_allclose(certificate.smallest.value, dense[dense > 1e-7].min(), rtol=1e-5)
@@ -54,7 +60,10 @@ def test_scipy_finds_nothing_lower_nearby(problem, found):
     look = jax.jit(jax.value_and_grad(problem.value))
     best = int(np.argmin(found.value.values))
     ended = minimize(
-        lambda t: tuple(map(np.asarray, look(t))), found.theta.values[best] + 1e-3, jac=True, method="BFGS"
+        lambda t: tuple(map(np.asarray, look(t))),
+        found.theta.values[best] + 1e-3,
+        jac=True,
+        method="BFGS",
     )
     assert ended.fun >= float(found.value[best]) - 1e-12
 
@@ -68,8 +77,12 @@ def test_start_alone_gives_the_bits_of_start_among_others(problem, starts, found
 def test_levenberg_marquardt_ends_at_minima_too(problem, starts):
     other = minimise(problem, starts, method="lm")
     assert other.status.values.tolist() == ["stationary"] * 4
-    assert {certify(problem, jnp.asarray(theta)).kind for theta in other.theta.values} == {"minimum"}
-    assert len(set(group_points(problem, np.repeat(other.theta.values[:1], 2, axis=0)).tolist())) == 1
+    assert {certify(problem, jnp.asarray(theta)).kind for theta in other.theta.values} == {
+        "minimum"
+    }
+    assert (
+        len(set(group_points(problem, np.repeat(other.theta.values[:1], 2, axis=0)).tolist())) == 1
+    )
 
 
 def test_newton_leaves_a_saddle_and_find_saddles_finds_it():
@@ -93,7 +106,9 @@ def test_a_quadratic_has_its_closed_form():
 
 def test_without_a_penalty_weights_that_escape_are_said_to():
     # Separable classes: the logistic loss falls for ever as the weight grows.
-    problem = Problem.of(jnp.zeros(1), lambda w, x: jnp.mean(jax.nn.softplus(-w[0] * x)), jnp.ones(3))
+    problem = Problem.of(
+        jnp.zeros(1), lambda w, x: jnp.mean(jax.nn.softplus(-w[0] * x)), jnp.ones(3)
+    )
     found = minimise(problem, jnp.zeros((1, 1)), steps=60, newton_steps=20, tolerance=1e-30)
     assert found.status.values.tolist() == ["weights escape"]
     assert float(found.norm[0]) > 10
@@ -112,4 +127,6 @@ def test_levenberg_marquardt_needs_squares(problem, starts):
 def test_mean_square_is_the_loss_of_its_residuals(problem):
     assert isinstance(problem.loss, MeanSquare)
     r = problem.loss.residuals(problem.model(problem.start), problem.data)
-    assert float(problem.plain(problem.start)) == pytest.approx(float(np.mean(np.asarray(r) ** 2)), rel=1e-14)
+    assert float(problem.plain(problem.start)) == pytest.approx(
+        float(np.mean(np.asarray(r) ** 2)), rel=1e-14
+    )

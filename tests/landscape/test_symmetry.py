@@ -1,4 +1,6 @@
-"""Zero modes against the formulas of THEORY B3 and the dense Hessian; permuted and rotated copies are one point."""
+"""Zero modes against the formulas of THEORY B3 and the dense Hessian; permuted and rotated copies
+are one point.
+"""
 
 import math
 
@@ -69,8 +71,11 @@ def test_as_many_tangents_as_the_formula_says_and_the_loss_is_flat_along_them(na
     problem = _problem(model, l2)
     found = tangents(problem, problem.start)
     assert found.shape[0] == np.linalg.matrix_rank(found) == (with_l2 if l2 else without)
-    # An exact symmetry: the slope vanishes along the orbit everywhere, not only at stationary points.
-    np.testing.assert_allclose(found @ np.asarray(eqx.filter_jit(problem.gradient)(problem.start)), 0, atol=1e-13)
+    # An exact symmetry: the slope vanishes along the orbit everywhere, not only at stationary
+    # points.
+    np.testing.assert_allclose(
+        found @ np.asarray(eqx.filter_jit(problem.gradient)(problem.start)), 0, atol=1e-13
+    )
 
 
 def _turned(model, seed=0):
@@ -78,12 +83,18 @@ def _turned(model, seed=0):
     generator = np.random.default_rng(seed)
     for space in hidden_spaces(model):
         if space.turns:
-            m = ortho_group.rvs(space.size, random_state=generator) if space.size > 1 else -np.eye(1)
+            m = (
+                ortho_group.rvs(space.size, random_state=generator)
+                if space.size > 1
+                else -np.eye(1)
+            )
             model = space.act(model, jnp.asarray(m), jnp.asarray(m.T))
     where = (lambda m: m) if isinstance(model, Baseline) else (lambda m: m.head)
     order = generator.permutation(where(model).w1.shape[1])[::-1].copy()
     head = where(model)
-    return eqx.tree_at(lambda m: [where(m).w1, where(m).w2], model, [head.w1[:, order], head.w2[order]])
+    return eqx.tree_at(
+        lambda m: [where(m).w1, where(m).w2], model, [head.w1[:, order], head.w2[order]]
+    )
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -91,7 +102,9 @@ def test_rotated_and_permuted_copies_are_one_point(name):
     model = CASES[name][0]
     problem = _problem(model, 0.1)
     copy = problem.flatten(_turned(model, seed=3))
-    assert float(problem.value(copy)) == pytest.approx(float(problem.value(problem.start)), rel=1e-12)
+    assert float(problem.value(copy)) == pytest.approx(
+        float(problem.value(problem.start)), rel=1e-12
+    )
     np.testing.assert_allclose(aligned(problem, copy, problem.start), problem.start, atol=1e-12)
     assert not same_point(problem, copy + 0.01, problem.start)
 
@@ -108,7 +121,11 @@ def test_groups_count_copies_once():
 def test_a_sign_is_a_symmetry_where_queries_have_one_dimension():
     config = SelfAttentionConfig(dim=3, words=2, query_dim=1, value_dim=2, width=2)
     model = config.init(KEY)
-    flipped = eqx.tree_at(lambda m: [m.layer.w_query, m.layer.w_key], model, [-model.layer.w_query, -model.layer.w_key])
+    flipped = eqx.tree_at(
+        lambda m: [m.layer.w_query, m.layer.w_key],
+        model,
+        [-model.layer.w_query, -model.layer.w_key],
+    )
     problem = _problem(model, 0.1)
     assert same_point(problem, problem.flatten(flipped), problem.start)
 
@@ -125,7 +142,9 @@ def test_fewer_zero_modes_where_values_are_rank_deficient():
     w1 = model.head.w1.reshape(2, 3, 2)
     thin = (w1.sum(axis=1, keepdims=True) * direction[None, :, None]).reshape(6, 2)
     model = eqx.tree_at(
-        lambda m: [m.layer.w_value, m.head.w1], model, [direction[:, None] * model.layer.w_value[:1], thin]
+        lambda m: [m.layer.w_value, m.head.w1],
+        model,
+        [direction[:, None] * model.layer.w_value[:1], thin],
     )
     problem = _problem(model, 0.1)
     # Three rotations of one vector in space span two tangents; the queries keep their one.
@@ -135,11 +154,15 @@ def test_fewer_zero_modes_where_values_are_rank_deficient():
 def test_what_is_not_trained_is_no_symmetry():
     model = SMALL.init(KEY)
     mask = eqx.tree_at(
-        lambda m: m.head.w1, jax.tree.map(lambda _: True, eqx.filter(model, eqx.is_inexact_array)), False
+        lambda m: m.head.w1,
+        jax.tree.map(lambda _: True, eqx.filter(model, eqx.is_inexact_array)),
+        False,
     )
     data = {"x": jnp.ones((1, 3, 2)), "y": jnp.zeros(1)}
     problem = Problem.of(model, squared_error, data, l2=0.1, trained=lambda _: mask)
-    assert tangents(problem, problem.start).shape[0] == 1  # of queries and keys; the values meet the frozen w1
+    assert (
+        tangents(problem, problem.start).shape[0] == 1
+    )  # of queries and keys; the values meet the frozen w1
 
 
 def test_a_model_of_ones_own_names_its_spaces():

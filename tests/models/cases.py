@@ -23,7 +23,13 @@ def corpus(name: str, classes: int = 3) -> Corpus:
 def model(name: str, head: str, spread: float, classes: int = 3) -> WordAttention:
     """Scores from −spread to +spread, embeddings of order one."""
     config = WordAttentionConfig.for_corpus(
-        corpus(name, classes), head=head, embedding_dim=4, key_dim=3, embedding_std=1.0, key_std=1.0, hidden=5
+        corpus(name, classes),
+        head=head,
+        embedding_dim=4,
+        key_dim=3,
+        embedding_std=1.0,
+        key_std=1.0,
+        hidden=5,
     )
     drawn = config.init(jax.random.key(7))
     scores = np.linspace(-spread, spread, config.words)
@@ -31,9 +37,13 @@ def model(name: str, head: str, spread: float, classes: int = 3) -> WordAttentio
     return eqx.tree_at(lambda m: m.keys, drawn, keys)
 
 
-def numpy_loss_and_gradients(model: WordAttention, corpus: Corpus) -> tuple[float, np.ndarray, np.ndarray]:
+def numpy_loss_and_gradients(
+    model: WordAttention, corpus: Corpus
+) -> tuple[float, np.ndarray, np.ndarray]:
     """Loss, ∂L/∂s and ∂L/∂ν from THEORY A3's sums, word by word in NumPy: no autodiff, no JAX."""
-    query, keys, nu = (np.asarray(x, np.float64) for x in (model.query, model.keys, model.embeddings))
+    query, keys, nu = (
+        np.asarray(x, np.float64) for x in (model.query, model.keys, model.embeddings)
+    )
     s = keys @ query
     ds, dnu, loss = np.zeros(len(s)), np.zeros_like(nu), 0.0
     for n in range(len(corpus)):
@@ -58,7 +68,9 @@ def numpy_loss_and_gradients(model: WordAttention, corpus: Corpus) -> tuple[floa
 def _head(model: WordAttention, context: np.ndarray):
     head = model.head
     if isinstance(head, TwoLayerHead):
-        w1, b1, w2, b2 = (np.asarray(x) for x in (head.weight1, head.bias1, head.weight2, head.bias2))
+        w1, b1, w2, b2 = (
+            np.asarray(x) for x in (head.weight1, head.bias1, head.weight2, head.bias2)
+        )
         hidden = context @ w1 + b1
         return np.maximum(hidden, 0) @ w2 + b2, lambda d: w1 @ ((w2 @ d) * (hidden > 0))
     weight = np.asarray(head.weight)  # pyright: ignore[reportAttributeAccessIssue]

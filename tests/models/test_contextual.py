@@ -14,7 +14,9 @@ def _shifted(logits):
 @pytest.mark.parametrize("head", ["fixed", "linear", "two_layer"])
 @pytest.mark.parametrize(("classes", "reach"), [(3, 1), (2, 1), (3, 2), (3, 0)])
 def test_convolving_the_table_equals_convolving_each_sentence(head, classes, reach):
-    base = WordAttentionConfig(12, classes, head=head, embedding_dim=4, key_dim=3, embedding_std=1.0, key_std=1.0)
+    base = WordAttentionConfig(
+        12, classes, head=head, embedding_dim=4, key_dim=3, embedding_std=1.0, key_std=1.0
+    )
     model = ContextualConfig(base, reach).init(jax.random.key(0))
     words = jax.random.randint(jax.random.key(1), (9, 6), 0, 12)
     # From the equation, in NumPy: one sentence, one position, one neighbour at a time.
@@ -30,7 +32,9 @@ def test_convolving_the_table_equals_convolving_each_sentence(head, classes, rea
                     context += e[i] / e.sum() * (nu[sentence[j]] @ kernel[k])
         expected.append(np.asarray(model.head(jnp.asarray(context))))
     assert np.allclose([model(w) for w in words], expected, rtol=0, atol=1e-12)
-    assert np.allclose(_shifted(contextual_logits(model, words)), _shifted(np.array(expected)), rtol=0, atol=1e-12)
+    assert np.allclose(
+        _shifted(contextual_logits(model, words)), _shifted(np.array(expected)), rtol=0, atol=1e-12
+    )
 
 
 def test_a_negative_reach_is_refused():

@@ -69,7 +69,11 @@ def literal_mask(mask, x):
         elif isinstance(mask, Gate):
             f[j] = 2 / (1 + math.exp(-3 * x[(j - 1) % p])) if j in mask.relevant else 0.0
         elif isinstance(mask, MovingBlock):
-            f[j] = 1.0 if j in [(int(np.argmax(x)) + i) % p for i in range(1, mask.length + 1)] else 0.0
+            f[j] = (
+                1.0
+                if j in [(int(np.argmax(x)) + i) % p for i in range(1, mask.length + 1)]
+                else 0.0
+            )
         else:
             f[j] = 1.0
     return f
@@ -96,7 +100,9 @@ def literal_mix(w_value, x, a):
 
 
 def literal_stack(layers, x, residual, weights=None):
-    """Input of the head, and the attention of every layer; with ``weights``, these instead of the layers' own."""
+    """Input of the head, and the attention of every layer; with ``weights``, these instead of the
+    layers' own.
+    """
     used = []
     for number, layer in enumerate(layers):
         used.append(literal_attention(layer, x) if weights is None else weights[number])
@@ -131,7 +137,10 @@ def test_softplus_is_its_formula_and_stays_finite(tau):
 
 def test_softplus_tends_to_relu():
     x = jnp.linspace(-2.0, 2.0, 41)
-    gaps = [float(jnp.max(jnp.abs(softplus(x, tau) - softplus(x, math.inf)))) for tau in (1.0, 10.0, 100.0)]
+    gaps = [
+        float(jnp.max(jnp.abs(softplus(x, tau) - softplus(x, math.inf))))
+        for tau in (1.0, 10.0, 100.0)
+    ]
     close(gaps, [math.log(2) / tau for tau in (1.0, 10.0, 100.0)])
 
 
@@ -187,7 +196,9 @@ def test_static_mask_and_gate_see_only_what_is_relevant():
     for kind in (StaticMask, Gate):
         model = KnownAttentionConfig(BaselineConfig(6, 5), kind((1, 4), 6)).init(KEY)
         gradient = jax.grad(model)(jnp.asarray(draw(6)))
-        seen = {1, 4} if kind is StaticMask else {0, 1, 3, 4}  # the gate looks at the neighbours, too
+        seen = (
+            {1, 4} if kind is StaticMask else {0, 1, 3, 4}
+        )  # the gate looks at the neighbours, too
         assert set(np.flatnonzero(gradient).tolist()) == seen
 
 
@@ -197,7 +208,8 @@ def test_the_block_moves_and_every_feature_is_used_equally_often():
     assert (weights.sum(axis=1) == 3).all()
     assert len(np.unique(weights, axis=0)) == 8
     assert np.allclose(weights.mean(axis=0), 3 / 8, atol=0.02)
-    # What is let through is alike at all places: the place is not readable from one coordinate's share.
+    # What is let through is alike at all places: the place is not readable from one coordinate's
+    # share.
     chosen = np.asarray(x) * weights
     assert np.allclose((chosen**2).mean(axis=0), (chosen**2).mean(), rtol=0.1)
     model = KnownAttentionConfig(BaselineConfig(8, 5), MovingBlock(3, 8)).init(KEY)
@@ -222,7 +234,9 @@ CONFIG = SelfAttentionConfig(dim=4, words=5, query_dim=2, value_dim=3, width=6)
 @pytest.mark.parametrize("scale", ["sqrt", "dim"])
 @pytest.mark.parametrize(("factor", "outputs"), [(1.0, 1), (3.0, 1), (1.0, 3)])
 def test_self_attention_is_its_equation(scale, factor, outputs):
-    model = dataclasses.replace(CONFIG, scale=scale, factor=factor, outputs=outputs, query_scale=2.0).init(KEY)
+    model = dataclasses.replace(
+        CONFIG, scale=scale, factor=factor, outputs=outputs, query_scale=2.0
+    ).init(KEY)
     x = draw(4, 5)
     inner, (a,) = literal_stack([model.layer], x, residual=True)
     close(model.attention(jnp.asarray(x)), a)
@@ -246,7 +260,9 @@ def hard(logits):
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("residual", [True, False])
 def test_several_layers_are_their_equation(depth, residual):
-    model = MultiLayerConfig(dataclasses.replace(CONFIG, query_scale=2.0), depth, residual).init(KEY)
+    model = MultiLayerConfig(dataclasses.replace(CONFIG, query_scale=2.0), depth, residual).init(
+        KEY
+    )
     x = draw(4, 5)
     inner, a = literal_stack(model.layers, x, residual)
     close(model.attentions(jnp.asarray(x)), a)
@@ -255,7 +271,11 @@ def test_several_layers_are_their_equation(depth, residual):
 
 @pytest.mark.parametrize("residual", [True, False])
 def test_one_layer_is_self_attention(residual):
-    one, stack, x = CONFIG.init(KEY), MultiLayerConfig(CONFIG, 1, residual).init(KEY), jnp.asarray(draw(4, 5))
+    one, stack, x = (
+        CONFIG.init(KEY),
+        MultiLayerConfig(CONFIG, 1, residual).init(KEY),
+        jnp.asarray(draw(4, 5)),
+    )
     assert one(x) == stack(x)
     assert (one.attentions(x) == stack.attentions(x)).all()
 
@@ -271,7 +291,9 @@ def test_known_weights_are_their_equation(depth, residual):
     _, a = literal_stack(teacher.layers, x, residual)
     inner, _ = literal_stack(own.layers, x, residual, weights=a)
     close(model(jnp.asarray(x)), literal_head(own.head, literal_vec(inner)))
-    close(model.weighted(jnp.asarray(x), jnp.asarray(a)), literal_head(own.head, literal_vec(inner)))
+    close(
+        model.weighted(jnp.asarray(x), jnp.asarray(a)), literal_head(own.head, literal_vec(inner))
+    )
 
 
 def test_known_weights_without_values_are_their_equation():
@@ -286,7 +308,9 @@ def test_known_weights_without_values_are_their_equation():
 @pytest.mark.parametrize("depth", [1, 2])
 def test_known_weights_with_the_teachers_own_parameters_are_the_teacher(depth):
     teacher = MultiLayerConfig(CONFIG, depth).init(KEY)
-    model = KnownWeights(Frozen(teacher), tuple(layer.w_value for layer in teacher.layers), teacher.head)
+    model = KnownWeights(
+        Frozen(teacher), tuple(layer.w_value for layer in teacher.layers), teacher.head
+    )
     x = jnp.asarray(draw(4, 5))
     assert model(x) == teacher(x)
 
@@ -307,7 +331,9 @@ MODELS = {
 @pytest.mark.parametrize("size", [0.0, 1e3])
 def test_gradients_are_finite_at_extreme_inputs(name, size):
     model = MODELS[name].init(KEY)
-    x = size * jnp.asarray(draw(4, 5) if isinstance(MODELS[name], SelfAttentionConfig | MultiLayerConfig) else draw(20))
+    x = size * jnp.asarray(
+        draw(4, 5) if isinstance(MODELS[name], SelfAttentionConfig | MultiLayerConfig) else draw(20)
+    )
     for function in (lambda m, x: m(x), lambda m, x: jax.grad(lambda v: m(v))(x).sum()):
         gradient = eqx.filter_jit(eqx.filter_grad(function))(model, x)
         assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
@@ -316,7 +342,10 @@ def test_gradients_are_finite_at_extreme_inputs(name, size):
 @pytest.mark.parametrize("name", MODELS)
 def test_float32_stays_float32(name):
     model = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), MODELS[name].init(KEY))
-    x = jnp.ones((4, 5) if isinstance(MODELS[name], SelfAttentionConfig | MultiLayerConfig) else 20, jnp.float32)
+    x = jnp.ones(
+        (4, 5) if isinstance(MODELS[name], SelfAttentionConfig | MultiLayerConfig) else 20,
+        jnp.float32,
+    )
     assert model(x).dtype == jnp.float32
 
 
@@ -329,9 +358,14 @@ def test_training_leaves_the_teacher_of_known_weights_alone_even_with_weight_dec
     teacher = CONFIG.init(jax.random.key(5))
     x = jnp.asarray(draw(64, 4, 5))
     run = train_model(
-        lambda key: KnownWeightsConfig(CONFIG).init(key, teacher=teacher), squared_error, (x, jax.vmap(teacher)(x)),
-        steps=200, optimizer=OptaxOptimizer(optax.adamw(0.02, weight_decay=0.1)), trained=trained_parts, progress=False,
-    )  # fmt: skip
+        lambda key: KnownWeightsConfig(CONFIG).init(key, teacher=teacher),
+        squared_error,
+        (x, jax.vmap(teacher)(x)),
+        steps=200,
+        optimizer=OptaxOptimizer(optax.adamw(0.02, weight_decay=0.1)),
+        trained=trained_parts,
+        progress=False,
+    )
     loss = run.data["loss"].values.ravel()
     assert loss[-1] < 0.3 * loss[0]
     assert eqx.tree_equal(run.model(0).teacher.module, teacher)
@@ -351,7 +385,9 @@ ERRORS = {
     "temperature=-1.0": lambda: BaselineConfig(4, temperature=-1.0),
     "width=0": lambda: BaselineConfig(4, width=0),
     "init_scale=-1.0": lambda: BaselineConfig(4, init_scale=-1.0),
-    r"shape \(3,\) holds 3 numbers, but w1 has 4 rows": lambda: BaselineConfig(4).init(KEY)(jnp.ones(3)),
+    r"shape \(3,\) holds 3 numbers, but w1 has 4 rows": lambda: BaselineConfig(4).init(KEY)(
+        jnp.ones(3)
+    ),
     r"relevant=\(\)": lambda: StaticMask((), 4),
     r"relevant=\(1, 1\)": lambda: StaticMask((1, 1), 4),
     r"relevant=\(4,\)": lambda: Gate((4,), 4),
@@ -359,20 +395,28 @@ ERRORS = {
     "features=0": lambda: VacuousMask(0),
     "take at least 6 features": lambda: StaticMask((0, 1, 2), 4).wrong(),
     r"input of shape \(3,\); expected \(4,\)": lambda: VacuousMask(4)(jnp.ones(3)),
-    "mask has 4 features, but base has numbers=5": lambda: KnownAttentionConfig(BaselineConfig(5), VacuousMask(4)),
+    "mask has 4 features, but base has numbers=5": lambda: KnownAttentionConfig(
+        BaselineConfig(5), VacuousMask(4)
+    ),
     "scale='cube'": lambda: SelfAttentionConfig(scale="cube"),
     "query_scale=-1.0": lambda: SelfAttentionConfig(query_scale=-1.0),
     "words=0": lambda: SelfAttentionConfig(words=0),
     r"input of shape \(5, 4\); expected \(4, words\)": lambda: CONFIG.init(KEY)(jnp.ones((5, 4))),
     "depth=0": lambda: MultiLayerConfig(CONFIG, 0),
-    "layer 0 of 2 has shape": lambda: MultiLayer((CONFIG.init(KEY).layer,) * 2, CONFIG.init(KEY).head),
+    "layer 0 of 2 has shape": lambda: MultiLayer(
+        (CONFIG.init(KEY).layer,) * 2, CONFIG.init(KEY).head
+    ),
     "stack of no layers": lambda: MultiLayer((), CONFIG.init(KEY).head),
-    "values=False with depth=2": lambda: KnownWeightsConfig(MultiLayerConfig(CONFIG, 2), values=False),
-    "teacher is a Baseline": lambda: KnownWeightsConfig(CONFIG).init(KEY, teacher=BaselineConfig(4).init(KEY)),
+    "values=False with depth=2": lambda: KnownWeightsConfig(
+        MultiLayerConfig(CONFIG, 2), values=False
+    ),
+    "teacher is a Baseline": lambda: KnownWeightsConfig(CONFIG).init(
+        KEY, teacher=BaselineConfig(4).init(KEY)
+    ),
     "teacher has 2 layers, the student 1": lambda: KnownWeightsConfig(CONFIG).init(
         KEY, teacher=MultiLayerConfig(CONFIG, 2).init(KEY)
     )(jnp.ones((4, 5))),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("message", ERRORS)
@@ -381,9 +425,13 @@ def test_mistakes_are_refused(message):
         ERRORS[message]()
 
 
-@pytest.mark.parametrize("normaliser", [jax.nn.softmax, lambda s: jax.nn.sigmoid(s) / 4], ids=["softmax", "sigmoid"])
+@pytest.mark.parametrize(
+    "normaliser", [jax.nn.softmax, lambda s: jax.nn.sigmoid(s) / 4], ids=["softmax", "sigmoid"]
+)
 def test_every_derivative_of_the_attention_is_that_of_the_formula(normaliser):
-    layer = SelfAttentionConfig(dim=3, words=4, normaliser=normaliser, factor=2.0).init_layer(jax.random.key(0), 2)
+    layer = SelfAttentionConfig(dim=3, words=4, normaliser=normaliser, factor=2.0).init_layer(
+        jax.random.key(0), 2
+    )
     x = jax.random.normal(jax.random.key(1), (5, 3, 4))
     weights, unravel = ravel_pytree(layer)
 
@@ -396,9 +444,16 @@ def test_every_derivative_of_the_attention_is_that_of_the_formula(normaliser):
         return lambda vector: jnp.sin(jax.vmap(function, in_axes=(None, 0))(vector, x))
 
     fast, slow = outputs(lambda vector, x: unravel(vector)(x)), outputs(plain)
-    for derivative in (lambda f: f, jax.jacfwd, jax.jacrev, lambda f: jax.hessian(lambda v: jnp.sum(f(v) ** 3))):
+    for derivative in (
+        lambda f: f,
+        jax.jacfwd,
+        jax.jacrev,
+        lambda f: jax.hessian(lambda v: jnp.sum(f(v) ** 3)),
+    ):
         expected = np.asarray(derivative(slow)(weights))
-        assert np.allclose(derivative(fast)(weights), expected, rtol=0, atol=1e-11 * np.abs(expected).max())
+        assert np.allclose(
+            derivative(fast)(weights), expected, rtol=0, atol=1e-11 * np.abs(expected).max()
+        )
 
 
 def test_softplus_in_single_precision_is_that_of_double_to_rounding():

@@ -1,4 +1,6 @@
-"""Every normaliser against a slow oracle: a general solver, an optimality condition by bisection, or its definition."""
+"""Every normaliser against a slow oracle: a general solver, an optimality condition by bisection,
+or its definition.
+"""
 
 import dataclasses
 import functools
@@ -87,7 +89,9 @@ def literal(name, z):
         return sparsemax_by_sorting(z - z.max())
     if name == "entmax15":
         return entmax_by_bisection(z)
-    temperature, k = (float(name[8:] or 1), len(z)) if name.startswith("softmax") else (1.0, int(name[3:]))
+    temperature, k = (
+        (float(name[8:] or 1), len(z)) if name.startswith("softmax") else (1.0, int(name[3:]))
+    )
     kept = np.array([np.sum(z > own) < k for own in z])
     e = np.where(kept, np.exp((z - z.max()) / temperature), 0)
     return e / e.sum()
@@ -109,7 +113,9 @@ def test_weights_are_those_of_the_definition(name, case):
 @pytest.mark.parametrize("case", [c for c in LOGITS if c != "many"])
 @pytest.mark.parametrize("name", ["sparsemax", "entmax15"])
 def test_weights_are_the_optimum_that_a_general_solver_finds(name, case):
-    z = np.maximum(LOGITS[case] - LOGITS[case].max(), -50.0)  # the solver knows no shift, and fails at large numbers
+    z = np.maximum(
+        LOGITS[case] - LOGITS[case].max(), -50.0
+    )  # the solver knows no shift, and fails at large numbers
     power = {"sparsemax": 2.0, "entmax15": 1.5}[name]
     weight = 1 / (power * (power - 1))
 
@@ -122,10 +128,14 @@ def test_weights_are_the_optimum_that_a_general_solver_finds(name, case):
 
     n = len(z)
     found = minimize(
-        cost, np.full(n, 1 / n), jac=slope, method="SLSQP", bounds=[(0, 1)] * n,
+        cost,
+        np.full(n, 1 / n),
+        jac=slope,
+        method="SLSQP",
+        bounds=[(0, 1)] * n,
         options={"ftol": 1e-16, "maxiter": 500},
         constraints=[{"type": "eq", "fun": lambda a: a.sum() - 1, "jac": lambda a: np.ones(n)}],
-    )  # fmt: skip
+    )
     a = np.asarray(weigh(make_normaliser(name), z))
     assert np.allclose(a, found.x, rtol=0, atol=1e-5)
     assert cost(a) <= cost(found.x / found.x.sum()) + 1e-12
@@ -134,7 +144,9 @@ def test_weights_are_the_optimum_that_a_general_solver_finds(name, case):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_word_that_is_not_there_has_no_weight_and_no_influence(name):
     norm, z = make_normaliser(name), RNG.normal(size=(4, 6))
-    there = np.array([[1, 0, 1, 1, 0, 1], [0, 0, 0, 1, 0, 0], [1, 1, 1, 1, 1, 1], [0, 0, 0, 0, 0, 0]], bool)
+    there = np.array(
+        [[1, 0, 1, 1, 0, 1], [0, 0, 0, 1, 0, 0], [1, 1, 1, 1, 1, 1], [0, 0, 0, 0, 0, 0]], bool
+    )
 
     def masked(z):
         return norm(z, jnp.asarray(there))
@@ -177,16 +189,23 @@ def derivatives(norm, z):
         return jnp.sum(jnp.sin(3 * norm(z)) * jnp.arange(1.0, len(z) + 1))
 
     jacobians = (differences(norm, z), jax.jacfwd(norm)(z), jax.jacrev(norm)(z))
-    return jacobians, (differences(jax.grad(bent), z), jax.hessian(bent)(z), jax.jacrev(jax.jacrev(bent))(z))
+    return jacobians, (
+        differences(jax.grad(bent), z),
+        jax.hessian(bent)(z),
+        jax.jacrev(jax.jacrev(bent))(z),
+    )
 
 
 SMOOTH = {
-    name: ["small", "ordinary", "far above", "far below"] + ["nearly equal"] * (not name.startswith("top"))
+    name: ["small", "ordinary", "far above", "far below"]
+    + ["nearly equal"] * (not name.startswith("top"))
     for name in NAMES  # a difference from nearly equal logits would change which are kept
 }
 
 
-@pytest.mark.parametrize(("name", "case"), [(name, case) for name in SMOOTH for case in SMOOTH[name]])
+@pytest.mark.parametrize(
+    ("name", "case"), [(name, case) for name in SMOOTH for case in SMOOTH[name]]
+)
 def test_derivatives_are_those_of_finite_differences(name, case):
     jacobians, hessians = derivatives(make_normaliser(name), LOGITS[case])
     for jacobian in jacobians[1:]:
@@ -202,7 +221,9 @@ def test_third_derivatives_exist():
         return jnp.sum(jnp.sin(3 * Entmax15()(z)) * jnp.arange(1.0, 5.0))
 
     third = np.asarray(jax.jit(jax.jacfwd(jax.jacrev(jax.jacfwd(bent))))(z))
-    assert np.allclose(third, jax.jit(lambda z: differences(jax.hessian(bent), z))(z), rtol=0, atol=1e-5)
+    assert np.allclose(
+        third, jax.jit(lambda z: differences(jax.hessian(bent), z))(z), rtol=0, atol=1e-5
+    )
     assert np.abs(third).max() > 0.1
 
 
@@ -214,7 +235,8 @@ jacobian_of = jax.jit(lambda norm, z: jax.jacrev(norm)(z), static_argnums=0)
 def test_derivatives_are_finite_everywhere_and_a_shift_changes_nothing(name, case):
     jacobian = np.asarray(jacobian_of(make_normaliser(name), LOGITS[case]))
     assert np.isfinite(jacobian).all()
-    # Columns sum to zero since weights sum to one, rows since only differences matter: the law Σ_w s_w.
+    # Columns sum to zero since weights sum to one, rows since only differences matter: the law Σ_w
+    # s_w.
     assert np.allclose(jacobian.sum(axis=0), 0, rtol=0, atol=1e-13)
     assert np.allclose(jacobian.sum(axis=1), 0, rtol=0, atol=1e-13)
 
@@ -223,7 +245,8 @@ def test_where_a_word_is_about_to_enter_the_derivative_is_that_of_one_side():
     a, da = jax.jvp(Sparsemax(), (jnp.array([1.0, 0.0]),), (jnp.array([1.0, 0.0]),))
     assert a.tolist() == [1.0, 0.0]
     assert da.tolist() == [0.0, 0.0]
-    # From the other side both words share: the derivative jumps here, and no other value would be right for both.
+    # From the other side both words share: the derivative jumps here, and no other value would be
+    # right for both.
     inside = jax.jvp(Sparsemax(), (jnp.array([1.0 - 1e-9, 0.0]),), (jnp.array([1.0, 0.0]),))[1]
     assert np.allclose(inside, [0.5, -0.5])
 
@@ -238,12 +261,17 @@ def test_top_k_keeps_all_words_that_tie_with_the_kth(k):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_words_are_treated_alike_and_a_row_does_not_see_its_neighbours(name):
-    norm, z = make_normaliser(name), jnp.asarray(RNG.normal(size=(40, 9)) * RNG.choice([0.1, 1, 50], (40, 1)))
+    norm, z = (
+        make_normaliser(name),
+        jnp.asarray(RNG.normal(size=(40, 9)) * RNG.choice([0.1, 1, 50], (40, 1))),
+    )
     order = RNG.permutation(9)
     batch = np.asarray(weigh(norm, z))
     assert np.allclose(weigh(norm, z[:, order]), batch[:, order], rtol=0, atol=1e-14)
     assert np.allclose([weigh(norm, row) for row in z], batch, rtol=0, atol=1e-15)
-    assert np.array_equal(jax.jit(jax.vmap(jax.vmap(norm)))(z.reshape(8, 5, 9)), batch.reshape(8, 5, 9))
+    assert np.array_equal(
+        jax.jit(jax.vmap(jax.vmap(norm)))(z.reshape(8, 5, 9)), batch.reshape(8, 5, 9)
+    )
 
 
 def test_names_are_what_they_are_made_from():
@@ -258,12 +286,25 @@ def test_names_are_what_they_are_made_from():
     assert isinstance(make_normaliser("uniform"), Uniform)
 
 
-WRONG = ("soft", "softmax:", "softmax:0", "softmax:-1", "softmax:x", "softmax:1.2.3", "top0", "top", "top-1", "")
+WRONG = (
+    "soft",
+    "softmax:",
+    "softmax:0",
+    "softmax:-1",
+    "softmax:x",
+    "softmax:1.2.3",
+    "top0",
+    "top",
+    "top-1",
+    "",
+)
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_name_is_refused_with_a_list(name):
-    with pytest.raises(AttnlabError, match=f"normaliser {name!r}.*softmax:T, sparsemax, entmax15, topK, uniform"):
+    with pytest.raises(
+        AttnlabError, match=f"normaliser {name!r}.*softmax:T, sparsemax, entmax15, topK, uniform"
+    ):
         make_normaliser(name)
 
 
@@ -289,16 +330,22 @@ CONFIG = SelfAttentionConfig(dim=4, words=5, query_dim=2, value_dim=3, width=6, 
 def test_self_attention_normalises_every_column(name):
     x = jnp.asarray(RNG.normal(size=(4, 5)))
     model = dataclasses.replace(CONFIG, normaliser=name).init(jax.random.key(0))
-    expected = np.stack([literal(name, column) for column in np.asarray(model.layer.logits(x)).T], axis=1)
+    expected = np.stack(
+        [literal(name, column) for column in np.asarray(model.layer.logits(x)).T], axis=1
+    )
     assert np.allclose(model.attention(x), expected, rtol=0, atol=1e-12)
     assert np.allclose(model.layer(x), model.layer.w_value @ x @ expected, rtol=0, atol=1e-12)
-    stack = MultiLayerConfig(dataclasses.replace(CONFIG, normaliser=name), depth=2).init(jax.random.key(0))
+    stack = MultiLayerConfig(dataclasses.replace(CONFIG, normaliser=name), depth=2).init(
+        jax.random.key(0)
+    )
     assert np.allclose(stack.attentions(x).sum(axis=1), 1, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", LEARNING)
 def test_the_gradient_of_a_stack_is_that_of_finite_differences(name):
-    stack = MultiLayerConfig(dataclasses.replace(CONFIG, normaliser=name), depth=2).init(jax.random.key(3))
+    stack = MultiLayerConfig(dataclasses.replace(CONFIG, normaliser=name), depth=2).init(
+        jax.random.key(3)
+    )
     x = jnp.asarray(np.random.default_rng(5).normal(size=(6, 4, 5)))
     flat, unravel = ravel_pytree(stack)
 
@@ -308,7 +355,9 @@ def test_the_gradient_of_a_stack_is_that_of_finite_differences(name):
 
     direction = jnp.asarray(np.random.default_rng(6).normal(size=flat.shape))
     slope = float((loss(flat + 1e-6 * direction) - loss(flat - 1e-6 * direction)) / 2e-6)
-    assert float(jax.jit(jax.grad(loss))(flat) @ direction) == pytest.approx(slope, rel=1e-6, abs=1e-8)
+    assert float(jax.jit(jax.grad(loss))(flat) @ direction) == pytest.approx(
+        slope, rel=1e-6, abs=1e-8
+    )
 
 
 def test_softmax_by_any_name_is_the_same_bits():
@@ -327,10 +376,14 @@ def test_patch_models_take_every_normaliser(name):
     embedded = np.asarray(pooling.embed(image))
     expected = literal(name, np.asarray(pooling.query) @ embedded / np.sqrt(6))
     assert np.allclose(pooling.attention(image), expected, rtol=0, atol=1e-12)
-    assert np.allclose(pooling(image), pooling.head(jnp.asarray(embedded @ expected)), rtol=0, atol=1e-12)
+    assert np.allclose(
+        pooling(image), pooling.head(jnp.asarray(embedded @ expected)), rtol=0, atol=1e-12
+    )
     patches = PatchAttentionConfig(grid, dim=6, normaliser=name).init(jax.random.key(0))
     columns = np.asarray(patches.layer.logits(patches.embed(image))).T
-    assert np.allclose(patches.attention(image), np.mean([literal(name, c) for c in columns], axis=0), atol=1e-12)
+    assert np.allclose(
+        patches.attention(image), np.mean([literal(name, c) for c in columns], axis=0), atol=1e-12
+    )
 
 
 # Word attention on padded bags
@@ -343,11 +396,17 @@ def _shifted(logits):
 @pytest.mark.parametrize("corpus", cases.SENTENCES)
 @pytest.mark.parametrize("name", NAMES)
 def test_padded_bags_are_the_equation_word_by_word(corpus, name):
-    model, data, norm = cases.model(corpus, "linear", 1.5), cases.corpus(corpus), make_normaliser(name)
+    model, data, norm = (
+        cases.model(corpus, "linear", 1.5),
+        cases.corpus(corpus),
+        make_normaliser(name),
+    )
     bags = Bags.of(data, 9)
     logits = jax.jit(lambda m: bag_logits(m, bags, normaliser=norm))(model)
     scores, nu = np.asarray(model.scores()), np.asarray(model.embeddings)
-    rows = [[data.vocabulary.index(word) for word in sentence] for sentence in cases.SENTENCES[corpus]]
+    rows = [
+        [data.vocabulary.index(word) for word in sentence] for sentence in cases.SENTENCES[corpus]
+    ]
     contexts = np.stack([literal(name, scores[row]) @ nu[row] for row in rows])
     expected = _shifted(contexts @ np.asarray(model.head.weight))  # pyright: ignore[reportAttributeAccessIssue]
     assert np.allclose(_shifted(logits), expected, rtol=0, atol=1e-12)
@@ -355,7 +414,11 @@ def test_padded_bags_are_the_equation_word_by_word(corpus, name):
 
 @pytest.mark.parametrize("name", ["softmax", "sparsemax"])
 def test_padded_bags_agree_with_the_other_ways_to_logits(name):
-    model, data, norm = cases.model("repeats", "two_layer", 1.5), cases.corpus("repeats"), make_normaliser(name)
+    model, data, norm = (
+        cases.model("repeats", "two_layer", 1.5),
+        cases.corpus("repeats"),
+        make_normaliser(name),
+    )
     bags = Bags.of(data)
     logits = bag_logits(model, bags, normaliser=norm)
     assert np.allclose(logits, literal_logits(model, data, normaliser=norm), rtol=0, atol=1e-12)
@@ -363,7 +426,9 @@ def test_padded_bags_agree_with_the_other_ways_to_logits(name):
     assert np.allclose(weights.sum(axis=1), 1, rtol=0, atol=1e-12)
     assert (weights[~np.asarray(bags.there)] == 0).all()
     if name == "softmax":
-        assert np.allclose(logits, pooled_logits(model, Incidence.of(data, jnp.float64)), rtol=0, atol=1e-12)
+        assert np.allclose(
+            logits, pooled_logits(model, Incidence.of(data, jnp.float64)), rtol=0, atol=1e-12
+        )
 
 
 def test_bags_hold_every_word_as_often_as_it_occurs():
@@ -380,8 +445,12 @@ def test_bags_hold_every_word_as_often_as_it_occurs():
 @pytest.mark.parametrize("name", LEARNING)
 def test_gradients_of_the_scores_sum_to_zero(name):
     data, norm = cases.corpus("repeats"), make_normaliser(name)
-    config = WordAttentionConfig.for_corpus(data, head="linear", embedding_std=1.0, key_std=1.0, query_norm=1.0)
+    config = WordAttentionConfig.for_corpus(
+        data, head="linear", embedding_std=1.0, key_std=1.0, query_norm=1.0
+    )
     model, bags = config.init(jax.random.key(1)), Bags.of(data)
-    pull = jax.jit(jax.grad(lambda m: jnp.sum(jnp.sin(bag_logits(m, bags, normaliser=norm)))))(model).keys
+    pull = jax.jit(jax.grad(lambda m: jnp.sum(jnp.sin(bag_logits(m, bags, normaliser=norm)))))(
+        model
+    ).keys
     assert np.abs(np.asarray(pull)).max() > 1e-3
     assert np.abs(np.asarray(pull).sum(axis=0)).max() <= 1e-14

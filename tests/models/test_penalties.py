@@ -17,7 +17,9 @@ def test_entropy_is_that_of_scipy_along_any_axis():
     for axis, moved in ((-1, weights), (0, np.moveaxis(weights, -1, 0))):
         found = attention_entropy(jnp.asarray(moved), axis=axis)
         assert np.allclose(found, scipy.stats.entropy(weights, axis=-1), rtol=0, atol=1e-14)
-    assert entropy_penalty(jnp.asarray(weights)) == pytest.approx(scipy.stats.entropy(weights, axis=-1).mean(), 1e-14)
+    assert entropy_penalty(jnp.asarray(weights)) == pytest.approx(
+        scipy.stats.entropy(weights, axis=-1).mean(), 1e-14
+    )
 
 
 def test_the_derivative_of_the_entropy_is_finite_where_a_weight_is_zero():
@@ -67,7 +69,9 @@ def test_the_bound_is_met_at_the_extremal_point(words, sigma):
     z = extreme(sigma, words)
     assert np.linalg.norm(z) == pytest.approx(sigma, rel=1e-14)
     bound = float(bound_of(sigma, words))
-    assert bound == pytest.approx(scipy.stats.entropy(scipy.special.softmax(z)), rel=1e-9, abs=1e-13)
+    assert bound == pytest.approx(
+        scipy.stats.entropy(scipy.special.softmax(z)), rel=1e-9, abs=1e-13
+    )
     assert bound == pytest.approx(literal_bound(sigma, words), rel=1e-12)
 
 
@@ -81,8 +85,15 @@ def test_the_bound_takes_a_number_of_words_per_row():
 
 def test_penalties_are_their_formulas():
     weights, given = RNG.dirichlet(np.ones(4), size=(2, 3)), RNG.dirichlet(np.ones(4), size=(2, 3))
-    expected = np.mean([np.sum((w - g) ** 2) for w, g in zip(weights.reshape(6, 4), given.reshape(6, 4), strict=True)])
-    assert float(toward(jnp.asarray(weights), jnp.asarray(given))) == pytest.approx(expected, rel=1e-14)
+    expected = np.mean(
+        [
+            np.sum((w - g) ** 2)
+            for w, g in zip(weights.reshape(6, 4), given.reshape(6, 4), strict=True)
+        ]
+    )
+    assert float(toward(jnp.asarray(weights), jnp.asarray(given))) == pytest.approx(
+        expected, rel=1e-14
+    )
     assert float(toward(jnp.asarray(weights), jnp.asarray(weights))) == 0
     assert float(query_l1(jnp.array([[1.0, -2.0], [0.0, 3.0]]))) == 6
     with pytest.raises(AttnlabError, match=r"given weights of shape \(3,\)"):

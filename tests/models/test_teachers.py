@@ -71,7 +71,9 @@ class Cube(eqx.Module):
 def test_any_module_can_teach():
     teacher = Teacher.of(Cube(), key=KEY, shape=(2,))
     assert float(teacher.deviation) == pytest.approx(math.sqrt(15), rel=0.05)
-    assert np.allclose(teacher.truth(jnp.asarray([[2.0, 5.0]])), 8 / teacher.deviation, rtol=0, atol=1e-12)
+    assert np.allclose(
+        teacher.truth(jnp.asarray([[2.0, 5.0]])), 8 / teacher.deviation, rtol=0, atol=1e-12
+    )
 
 
 def test_mask_teachers_follow_the_protocol():
@@ -81,7 +83,9 @@ def test_mask_teachers_follow_the_protocol():
     assert float(teacher.model.head.w1.std()) == pytest.approx(2 / math.sqrt(2), rel=0.1)
     assert np.allclose(teacher.model.head.w2[:, 0] * teacher.deviation, [1, -1, 1, -1, 1, -1])
     assert make_teacher("gate", key=KEY).model.mask == Gate((0, 1, 2, 3), 16)
-    assert make_teacher("moving-block", key=KEY, features=9, relevant=2).model.mask == MovingBlock(2, 9)
+    assert make_teacher("moving-block", key=KEY, features=9, relevant=2).model.mask == MovingBlock(
+        2, 9
+    )
     assert make_teacher("dense", key=KEY, features=9).model.w1.shape == (9, 4)
 
 
@@ -94,7 +98,9 @@ def test_an_irrelevant_feature_changes_nothing_and_a_relevant_one_does():
         assert bool((teacher.truth(moved) == teacher.truth(x)).all()) == (j not in (1, 6))
 
 
-@pytest.mark.parametrize(("kind", "settings"), [("self-attention", {}), ("multi-layer", {"depth": 3})])
+@pytest.mark.parametrize(
+    ("kind", "settings"), [("self-attention", {}), ("multi-layer", {"depth": 3})]
+)
 def test_known_weights_with_the_teachers_parameters_have_no_error(kind, settings):
     teacher = make_teacher(kind, key=KEY, **settings)
     model = teacher.model
@@ -113,7 +119,9 @@ def test_matrix_teachers_take_their_sizes():
     assert len(make_teacher("multi-layer", key=KEY, depth=3, residual=False).model.layers) == 3
 
 
-@pytest.mark.parametrize("teacher", [make_teacher("dense", key=KEY), make_label_teacher("dense", key=KEY, flip=0.3)])
+@pytest.mark.parametrize(
+    "teacher", [make_teacher("dense", key=KEY), make_label_teacher("dense", key=KEY, flip=0.3)]
+)
 def test_a_small_sample_is_the_start_of_a_large_one(teacher):
     small, large = (teacher.sample(n, key=jax.random.key(2)) for n in (10, 1500))
     assert all((a == b[:10]).all() for a, b in zip(small, large, strict=True))
@@ -132,7 +140,9 @@ def test_the_bayes_error_of_labels_is_that_of_the_best_guess(kind, classes, flip
     right = sum(np.bincount(y[truth == c], minlength=classes).max() for c in range(classes))
     assert 1 - right / len(y) == pytest.approx(teacher.bayes_error, abs=0.01)
     assert (y != truth).mean() == pytest.approx(flip, abs=0.01)
-    assert (np.asarray(teacher.sample(50, key=jax.random.key(1), noisy=False)[1]) == truth[:50]).all()
+    assert (
+        np.asarray(teacher.sample(50, key=jax.random.key(1), noisy=False)[1]) == truth[:50]
+    ).all()
 
 
 def test_labels_are_sign_and_argmax():
@@ -153,19 +163,29 @@ def test_centred_labels_leave_no_class_rare():
 
 
 ERRORS = {
-    "kind='mask': no such teacher; the kinds are 'static-mask', 'gate'": lambda: make_teacher("mask", key=KEY),
+    "kind='mask': no such teacher; the kinds are 'static-mask', 'gate'": lambda: make_teacher(
+        "mask", key=KEY
+    ),
     "depth=3: a teacher of kind 'gate' has no use": lambda: make_teacher("gate", key=KEY, depth=3),
     "relevant=2: a teacher of kind 'dense'": lambda: make_teacher("dense", key=KEY, relevant=2),
-    r"relevant=\(1, 2\): a moving block": lambda: make_teacher("moving-block", key=KEY, relevant=(1, 2)),
+    r"relevant=\(1, 2\): a moving block": lambda: make_teacher(
+        "moving-block", key=KEY, relevant=(1, 2)
+    ),
     "noise=-1.0": lambda: make_teacher("dense", key=KEY, noise=-1.0),
     "gain=0.0": lambda: make_teacher("dense", key=KEY, gain=0.0),
     "flip=1.5": lambda: make_label_teacher("dense", key=KEY, flip=1.5),
     "classes=1": lambda: make_label_teacher("dense", key=KEY, classes=1),
     "n=0": lambda: make_teacher("dense", key=KEY).sample(0, key=KEY),
-    r"inputs of shape \(5, 3\); expected \(n, 16\)": lambda: make_teacher("dense", key=KEY).truth(np.ones((5, 3))),
-    "the model has 3 outputs": lambda: Teacher.of(BaselineConfig(6, 4, 3).init(KEY), key=KEY, shape=(6,)),
-    "standard deviation 0.0": lambda: Teacher.of(BaselineConfig(6, init_scale=0.0).init(KEY), key=KEY, shape=(6,)),
-}  # fmt: skip
+    r"inputs of shape \(5, 3\); expected \(n, 16\)": lambda: make_teacher("dense", key=KEY).truth(
+        np.ones((5, 3))
+    ),
+    "the model has 3 outputs": lambda: Teacher.of(
+        BaselineConfig(6, 4, 3).init(KEY), key=KEY, shape=(6,)
+    ),
+    "standard deviation 0.0": lambda: Teacher.of(
+        BaselineConfig(6, init_scale=0.0).init(KEY), key=KEY, shape=(6,)
+    ),
+}
 
 
 @pytest.mark.parametrize("message", ERRORS)

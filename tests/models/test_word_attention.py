@@ -50,7 +50,9 @@ def log_probabilities(logits):
 
 
 def test_the_compiled_kernel_is_there():
-    """Everything promised about speed rests on it; a machine without a compiler should know that it is slow."""
+    """Everything promised about speed rests on it; a machine without a compiler should know that it
+    is slow.
+    """
     assert kernel() == "native"
 
 
@@ -67,7 +69,10 @@ def _evaluate(objective, frame):
 def test_pooled_equals_literal(name, head, spread, classes):
     corpus, model = cases.corpus(name, classes), cases.model(name, head, spread, classes)
     incidence = Incidence.of(corpus, "float64")
-    close(log_probabilities(_pooled(model, incidence)), log_probabilities(literal_logits(model, corpus)))
+    close(
+        log_probabilities(_pooled(model, incidence)),
+        log_probabilities(literal_logits(model, corpus)),
+    )
 
 
 @pytest.mark.usefixtures("_kernel")
@@ -90,7 +95,9 @@ def test_training_gradient_equals_the_equation(name, head, spread, classes):
 
 
 def _loss(logits, corpus):
-    return optax.softmax_cross_entropy_with_integer_labels(logits, jnp.asarray(corpus.labels)).mean()
+    return optax.softmax_cross_entropy_with_integer_labels(
+        logits, jnp.asarray(corpus.labels)
+    ).mean()
 
 
 def _flat(tree):
@@ -117,14 +124,18 @@ def test_gradient_agrees_with_finite_differences(head):
             moved = list(at)
             moved[part] = at[part] + sign * 1e-5 * direction
             values.append(float(loss(*moved)))
-        assert (values[0] - values[1]) / 2e-5 == pytest.approx(float(np.sum(gradients[part] * direction)), rel=1e-7)
+        assert (values[0] - values[1]) / 2e-5 == pytest.approx(
+            float(np.sum(gradients[part] * direction)), rel=1e-7
+        )
 
 
 @pytest.mark.usefixtures("_kernel")
 def test_second_derivatives_agree_with_the_literal_model():
     corpus, model = cases.corpus("repeats"), cases.model("repeats", "linear", 1.0)
     incidence = Incidence.of(corpus, "float64")
-    tangent = jax.tree.map(lambda x: jnp.cos(jnp.arange(x.size, dtype=x.dtype)).reshape(x.shape), model)
+    tangent = jax.tree.map(
+        lambda x: jnp.cos(jnp.arange(x.size, dtype=x.dtype)).reshape(x.shape), model
+    )
 
     def product(logits):
         return jax.jvp(jax.grad(lambda m: _loss(logits(m), corpus)), (model,), (tangent,))[1]
@@ -195,7 +206,11 @@ def test_initial_scales_are_what_their_names_say():
     wide = WordAttentionConfig(words=2, classes=4, key_dim=5000)
     queries = wide.init(jax.random.key(1)).query
     assert float(queries.std()) == pytest.approx(0.3, rel=0.05)
-    linear = WordAttentionConfig(words=5, classes=400, head="linear", embedding_dim=25).init(jax.random.key(0)).head
+    linear = (
+        WordAttentionConfig(words=5, classes=400, head="linear", embedding_dim=25)
+        .init(jax.random.key(0))
+        .head
+    )
     assert isinstance(linear, LinearHead)
     assert 0.99 * 0.2 < float(jnp.abs(linear.weight).max()) <= 0.2
     assert float(linear.weight.std()) == pytest.approx(0.2 / 3**0.5, rel=0.02)

@@ -29,7 +29,9 @@ def evil() -> str:
     return EVIL
 
 
-def claim(name: str, verdict: str, expected: str, word: str = "plain", **more: Any) -> dict[str, Any]:
+def claim(
+    name: str, verdict: str, expected: str, word: str = "plain", **more: Any
+) -> dict[str, Any]:
     record = {
         "id": name,
         "statement": f"The sum stays, {word}.",
@@ -45,7 +47,14 @@ def claim(name: str, verdict: str, expected: str, word: str = "plain", **more: A
                 "threshold": 0.05,
                 "verdict": verdict,
             },
-            {"name": "w", "kind": "bound", "statistic": None, "interval": None, "threshold": 1, "verdict": "not run"},
+            {
+                "name": "w",
+                "kind": "bound",
+                "statistic": None,
+                "interval": None,
+                "threshold": 1,
+                "verdict": "not run",
+            },
         ],
         "seeds": 8,
         "controls": [{"id": f"Adam {word}", "should": "reject", "verdict": "fails", "ok": True}],
@@ -72,13 +81,28 @@ def figures(word: str) -> list[Figure]:
     chosen = {"good": runs, word: 2 * runs}
     rows = [DotRow(word, 10.0 ** rng.normal(-15, 1, 8), 1e-12), DotRow("zero", [0.0, 1.0], 1e-12)]
     return [
-        band_figure(x, {word: runs, "b": runs}, id="band", lines={word: 2.0}, marks={word: 9.0}, log_y=True, **labels),
+        band_figure(
+            x,
+            {word: runs, "b": runs},
+            id="band",
+            lines={word: 2.0},
+            marks={word: 9.0},
+            log_y=True,
+            **labels,
+        ),
         theory_figure(
-            x, chosen, {key: v * 1.01 for key, v in chosen.items()}, id="theory", choice_label=word, **labels
+            x,
+            chosen,
+            {key: v * 1.01 for key, v in chosen.items()},
+            id="theory",
+            choice_label=word,
+            **labels,
         ),
         relation_figure(score, score + 1, ([0, 1], [1, 2]), id="relation", **labels),
         dots_figure(rows, id="dots", x_label=word, **names),
-        heat_table([word, "b"], [word], [[word], ["x"]], id="heat", tones=[["good"], ["bad"]], **names),
+        heat_table(
+            [word, "b"], [word], [[word], ["x"]], id="heat", tones=[["good"], ["bad"]], **names
+        ),
     ]
 
 
@@ -95,15 +119,23 @@ def evil_page() -> Page:
         command=f"echo {EVIL} </script>",
         body=[EVIL],
     )
-    second = Section("general", EVIL, body=(EVIL,), cards=(Card(EVIL, EVIL, None, EVIL, EVIL, EVIL),))
+    second = Section(
+        "general", EVIL, body=(EVIL,), cards=(Card(EVIL, EVIL, None, EVIL, EVIL, EVIL),)
+    )
     third = Section("more", EVIL, EVIL, figures=tuple(drawn[2:]))
-    return Page(EVIL, EVIL, EVIL, (first, second, third), provenance={EVIL: f"{EVIL} \u2028 ]]> <!--"})
+    return Page(
+        EVIL, EVIL, EVIL, (first, second, third), provenance={EVIL: f"{EVIL} \u2028 ]]> <!--"}
+    )
 
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory):
     """A headless Chromium for all tests that look at a page."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    program = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
     if program is None:
         pytest.skip("no chromium on PATH: pages are not opened (Debian: apt-get install chromium)")
     from headless import Browser

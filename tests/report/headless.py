@@ -1,4 +1,6 @@
-"""A headless Chromium driven over a pipe: enough of its protocol to look at a page as a reader does."""
+"""A headless Chromium driven over a pipe: enough of its protocol to look at a page as a reader
+does.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class Browser:
         self._buffer, self._number, self._session = b"", 0, None
         self.events: list[dict[str, Any]] = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
 
@@ -60,15 +64,31 @@ class Browser:
 
     def evaluate(self, expression: str) -> Any:
         """The value of a script's expression in the page."""
-        answer = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        answer = self.call(
+            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
+        )
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
-    def open(self, path: Path, *, width: int = 1280, height: int = 900, dark: bool = False, mark: str = "") -> None:
+    def open(
+        self,
+        path: Path,
+        *,
+        width: int = 1280,
+        height: int = 900,
+        dark: bool = False,
+        mark: str = "",
+    ) -> None:
         """Show a file and wait until all its figures are drawn."""
         self.events.clear()
         mobile = width < 600
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=mobile,
+        )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         self.call("Page.navigate", url="about:blank")
@@ -88,8 +108,16 @@ class Browser:
 
     def problems(self) -> list[Any]:
         """Errors and warnings on the console, exceptions, dialogs."""
-        logs = [e["entry"] for e in self.told("Log.entryAdded") if e["entry"]["level"] in ("error", "warning")]
-        said = [e for e in self.told("Runtime.consoleAPICalled") if e["type"] in ("error", "warning", "assert")]
+        logs = [
+            e["entry"]
+            for e in self.told("Log.entryAdded")
+            if e["entry"]["level"] in ("error", "warning")
+        ]
+        said = [
+            e
+            for e in self.told("Runtime.consoleAPICalled")
+            if e["type"] in ("error", "warning", "assert")
+        ]
         return logs + said + self.told("Runtime.exceptionThrown", "Page.javascriptDialogOpening")
 
     def close(self) -> None:

@@ -1,4 +1,6 @@
-"""Made-up data sets of the names and dimensions that the studies measure, with curves of about the true shape."""
+"""Made-up data sets of the names and dimensions that the studies measure, with curves of about the
+true shape.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,13 @@ def laws(seeds: int = 8, rows: int = 30, count: int = 2) -> dict[str, xr.Dataset
     """What the conservation laws' claims draw: small positive numbers."""
     rng = np.random.default_rng(0)
     labels: dict[str, list[Any]] = {
-        "head": HEADS, "rule": ["gradient descent", "momentum 0.9", "Adam"], "seed": list(range(seeds)),
-        "step": list(range(0, 10 * rows, 10)), "step_size": [0.1, 0.05, 0.025], "word": words(count),
-    }  # fmt: skip
+        "head": HEADS,
+        "rule": ["gradient descent", "momentum 0.9", "Adam"],
+        "seed": list(range(seeds)),
+        "step": list(range(0, 10 * rows, 10)),
+        "step_size": [0.1, 0.05, 0.025],
+        "word": words(count),
+    }
 
     def data(**variables: str) -> xr.Dataset:
         arrays = {
@@ -38,26 +44,40 @@ def laws(seeds: int = 8, rows: int = 30, count: int = 2) -> dict[str, xr.Dataset
     each = {"sen_error", "identity_error"}
     return {
         "laws": data(
-            score_sum_error="head seed step", balance_error="head seed", **dict.fromkeys(each, "head seed step word")
+            score_sum_error="head seed step",
+            balance_error="head seed",
+            **dict.fromkeys(each, "head seed step word"),
         ),
         "float32": data(score_sum_error="seed step"),
         "laws under Adam": data(score_sum_error="seed step"),
         "optimizers": data(
-            score_sum_error="rule seed step", loss="rule seed step", balance_error="rule seed",
+            score_sum_error="rule seed step",
+            loss="rule seed step",
+            balance_error="rule seed",
             **dict.fromkeys(each, "rule seed step word"),
         ),
         "step sizes": data(balance_error="head step_size seed"),
         "trained query": data(
-            query_balance_error="step_size seed", query_turn="step_size seed", key_sum="step_size seed",
-            query_turn_adam="seed", key_sum_adam="seed",
+            query_balance_error="step_size seed",
+            query_turn="step_size seed",
+            key_sum="step_size seed",
+            query_turn_adam="seed",
+            key_sum_adam="seed",
         ),
-    }  # fmt: skip
+    }
 
 
 def course(
-    seeds: int, rows: int, count: int, steps: int = 5000, dips: bool = False, rng: np.random.Generator | None = None
+    seeds: int,
+    rows: int,
+    count: int,
+    steps: int = 5000,
+    dips: bool = False,
+    rng: np.random.Generator | None = None,
 ) -> xr.Dataset:
-    """One setting's training: scores that wait, rise and saturate; norms on the relation's curve; a prediction."""
+    """One setting's training: scores that wait, rise and saturate; norms on the relation's curve; a
+    prediction.
+    """
     rng = rng or np.random.default_rng(1)
     step = np.linspace(0, steps, rows + 1).round().astype(int)
     grid = {"seed": range(seeds), "step": step, "word": words(count)}
@@ -70,9 +90,9 @@ def course(
     onset = array(rng.uniform(0.05, 0.25, (seeds, count)) * steps, ("seed", "word"))
     high = array(rng.uniform(2.5, 4.5, (seeds, count)), ("seed", "word"))
     dip = array(rng.random((seeds, count)) < 0.4, ("seed", "word")) & dips
-    score = high * np.log1p((t / onset) ** 3) / np.log1p((t / onset) ** 3 + 6) - 0.05 * dip * np.exp(
-        -(((t - 0.03 * steps) / (0.02 * steps)) ** 2)
-    )
+    score = high * np.log1p((t / onset) ** 3) / np.log1p(
+        (t / onset) ** 3 + 6
+    ) - 0.05 * dip * np.exp(-(((t - 0.03 * steps) / (0.02 * steps)) ** 2))
     score = (score * (t > 0)).transpose(*dims)
     query = array(rng.uniform(0.4, 1.4, seeds), ("seed",))
     start = 0.3 if dips else 1e-6
@@ -80,21 +100,49 @@ def course(
     noise = array(rng.normal(0, 2e-3, (seeds, len(step), count)))
     error = abs(noise).where(score > 0.05)
     loss = np.exp(-score.mean("word")) * 1.4
-    data = xr.Dataset({
-        "score": score, "scaled_norm": scaled * (1 + noise), "predicted_scaled_norm": scaled, "query_norm": query,
-        "norm": scaled * (1 + noise) / query, "loss": loss, "accuracy_test": 1 - 0.75 * loss / 1.4,
-        "attention": np.exp(score) / (np.exp(score) + 20), "separation_score": 1 - 0.5 * loss / 1.4,
-        "separation_norm": 1 - 0.4 * loss / 1.4, "sen_error": error, "sen_error_corrected": error / 3,
-        "sen_error_refined": error / 2, "identity_error": error * 1e-10, "predicted_score": score * (1 + noise),
-        "predicted_norm": scaled / query, "predicted_attention": np.exp(score) / (np.exp(score) + 20),
-        "predicted_loss": loss * 1.01, "score_error": error, "final_error": error.isel(step=-1, drop=True),
-        "rank_agreement": 1 - 1e-5 * dip, "onset": onset, "predicted_onset": onset * 1.01,
-        "onset_error": 0.01 + 0 * onset, "dip": dip, "depth": -0.05 * dip - 1e-5, "alignment": high * (0.5 - dip),
-        "dip_step": (0.03 * steps + 0 * onset).where(dip), "fall_together": (1.0 + 0 * onset).where(dip),
-    })  # fmt: skip
+    data = xr.Dataset(
+        {
+            "score": score,
+            "scaled_norm": scaled * (1 + noise),
+            "predicted_scaled_norm": scaled,
+            "query_norm": query,
+            "norm": scaled * (1 + noise) / query,
+            "loss": loss,
+            "accuracy_test": 1 - 0.75 * loss / 1.4,
+            "attention": np.exp(score) / (np.exp(score) + 20),
+            "separation_score": 1 - 0.5 * loss / 1.4,
+            "separation_norm": 1 - 0.4 * loss / 1.4,
+            "sen_error": error,
+            "sen_error_corrected": error / 3,
+            "sen_error_refined": error / 2,
+            "identity_error": error * 1e-10,
+            "predicted_score": score * (1 + noise),
+            "predicted_norm": scaled / query,
+            "predicted_attention": np.exp(score) / (np.exp(score) + 20),
+            "predicted_loss": loss * 1.01,
+            "score_error": error,
+            "final_error": error.isel(step=-1, drop=True),
+            "rank_agreement": 1 - 1e-5 * dip,
+            "onset": onset,
+            "predicted_onset": onset * 1.01,
+            "onset_error": 0.01 + 0 * onset,
+            "dip": dip,
+            "depth": -0.05 * dip - 1e-5,
+            "alignment": high * (0.5 - dip),
+            "dip_step": (0.03 * steps + 0 * onset).where(dip),
+            "fall_together": (1.0 + 0 * onset).where(dip),
+        }
+    )
     # A word that never gets anywhere in one run: nothing is known of its error and onset.
     nowhere = (data.seed == 0) & (data.word == EVIL_WORD)
-    for name in ("sen_error", "sen_error_corrected", "sen_error_refined", "score_error", "onset", "predicted_onset"):
+    for name in (
+        "sen_error",
+        "sen_error_corrected",
+        "sen_error_refined",
+        "score_error",
+        "onset",
+        "predicted_onset",
+    ):
         data[name] = data[name].where(~nowhere)
     return data
 
@@ -103,9 +151,14 @@ def endings(seeds: int, others: int = 60) -> xr.Dataset:
     """Final scores and norms of all words."""
     rng = np.random.default_rng(2)
     topical = np.arange(8 + others) < 8
-    values = {f"final_{n}": (("seed", "any_word"), rng.normal(0, 0.1, (seeds, 8 + others)) + k * topical)
-              for n, k in (("score", 4), ("norm", 3))}  # fmt: skip
-    return xr.Dataset(values, {"seed": range(seeds), "any_word": range(8 + others), "topical": ("any_word", topical)})
+    values = {
+        f"final_{n}": (("seed", "any_word"), rng.normal(0, 0.1, (seeds, 8 + others)) + k * topical)
+        for n, k in (("score", 4), ("norm", 3))
+    }
+    return xr.Dataset(
+        values,
+        {"seed": range(seeds), "any_word": range(8 + others), "topical": ("any_word", topical)},
+    )
 
 
 def joined(sets: list[xr.Dataset], dim: str, labels: list[str]) -> xr.Dataset:
@@ -116,7 +169,9 @@ def lu2021(seeds: int = 8, rows: int = 30, count: int = 3) -> dict[str, xr.Datas
     """What the claims of Lu et al. draw."""
     rng = np.random.default_rng(3)
     reference = joined([course(seeds, rows, count, rng=rng) for _ in HEADS], "head", HEADS)
-    starts = joined([course(seeds, rows // 2, count, rng=rng) for _ in HEADS[:2]], "head", HEADS[:2])
+    starts = joined(
+        [course(seeds, rows // 2, count, rng=rng) for _ in HEADS[:2]], "head", HEADS[:2]
+    )
     starts["sen_error_without_start"] = 40 * starts.sen_error
     large = course(seeds, rows, count, dips=True, rng=rng)
     random = course(seeds, rows // 2, count, rng=rng)
@@ -125,11 +180,17 @@ def lu2021(seeds: int = 8, rows: int = 30, count: int = 3) -> dict[str, xr.Datas
         found = {f"mean_{n}": data[n].mean("word") for n in ("score", "norm", "attention")}
         return xr.Dataset(found | {n: data[n] for n in ("loss", "accuracy_test")})
 
-    capacity = joined([means(course(seeds, rows, count, rng=rng)) for _ in CAPACITY], "setting", CAPACITY)
+    capacity = joined(
+        [means(course(seeds, rows, count, rng=rng)) for _ in CAPACITY], "setting", CAPACITY
+    )
     for name in ("final_score", "score_at_0.1", "score_at_0.5"):
         capacity[name] = capacity.mean_score.isel(step=-1, drop=True)
     frozen = [
-        joined([means(course(seeds, rows, count, 6000, rng=rng)) for _ in ABLATIONS], "setting", ABLATIONS)
+        joined(
+            [means(course(seeds, rows, count, 6000, rng=rng)) for _ in ABLATIONS],
+            "setting",
+            ABLATIONS,
+        )
         for _ in HEADS[:2]
     ]
     names = ["fixed full", "fixed: query", "linear: query + keys + head"]
@@ -137,17 +198,28 @@ def lu2021(seeds: int = 8, rows: int = 30, count: int = 3) -> dict[str, xr.Datas
     time = np.geomspace(0.1, 1e12, 40)
     grow = 2 * np.log1p(np.log1p(time)) * np.ones((2, seeds, count, 1))
     far = xr.Dataset(
-        {"score": (("head", "seed", "word", "time"), grow), "attention": (("head", "seed", "word", "time"), grow / 10),
-         "loss": (("head", "seed", "time"), np.ones((2, seeds, 1)) / (1 + time))},
+        {
+            "score": (("head", "seed", "word", "time"), grow),
+            "attention": (("head", "seed", "word", "time"), grow / 10),
+            "loss": (("head", "seed", "time"), np.ones((2, seeds, 1)) / (1 + time)),
+        },
         {"head": HEADS[:2], "seed": range(seeds), "word": words(count), "time": time},
-    )  # fmt: skip
+    )
     return {
-        "reference": reference, "endings": joined([endings(seeds)] * 3, "head", HEADS), "std 0.1": starts,
-        "std 0.3": large, "std 1.0": course(seeds, rows, count, dips=True, rng=rng), "labels at random": random,
-        "capacity": capacity, "ablation": joined(frozen, "head", HEADS[:2]),
-        "combinations": joined(ends, "setting", names), "asymptotics": far,
-        "beyond": joined([course(seeds, rows // 2, count, rng=rng) for _ in BEYOND], "setting", BEYOND),
-    }  # fmt: skip
+        "reference": reference,
+        "endings": joined([endings(seeds)] * 3, "head", HEADS),
+        "std 0.1": starts,
+        "std 0.3": large,
+        "std 1.0": course(seeds, rows, count, dips=True, rng=rng),
+        "labels at random": random,
+        "capacity": capacity,
+        "ablation": joined(frozen, "head", HEADS[:2]),
+        "combinations": joined(ends, "setting", names),
+        "asymptotics": far,
+        "beyond": joined(
+            [course(seeds, rows // 2, count, rng=rng) for _ in BEYOND], "setting", BEYOND
+        ),
+    }
 
 
 def dynamics(seeds: int = 4, rows: int = 40, count: int = 3) -> xr.Dataset:

@@ -20,23 +20,43 @@ def made_up() -> dict[str, xr.Dataset]:
 
 def entry(name: str, **more) -> dict:
     criterion = {
-        "name": "error", "kind": "bound", "statistic": 0.1, "interval": None, "threshold": 0.2, "verdict": "holds",
-        "relation": "<=", "by_seed": [0.1] * SEEDS,
-    }  # fmt: skip
+        "name": "error",
+        "kind": "bound",
+        "statistic": 0.1,
+        "interval": None,
+        "threshold": 0.2,
+        "verdict": "holds",
+        "relation": "<=",
+        "by_seed": [0.1] * SEEDS,
+    }
     return {
-        "id": name, "title": f"About {name}", "statement": "It is so.", "source": "a paper", "verdict": "holds",
-        "expected": "holds", "criteria": [criterion], "seeds": SEEDS, "controls": [], "reason": "",
-        "runs": {"asked": 8, "finished": 8, "failed": 0}, "command": f"attnlab reproduce {name}",
-    } | more  # fmt: skip
+        "id": name,
+        "title": f"About {name}",
+        "statement": "It is so.",
+        "source": "a paper",
+        "verdict": "holds",
+        "expected": "holds",
+        "criteria": [criterion],
+        "seeds": SEEDS,
+        "controls": [],
+        "reason": "",
+        "runs": {"asked": 8, "finished": 8, "failed": 0},
+        "command": f"attnlab reproduce {name}",
+    } | more
 
 
-ENTRIES = [*(entry(name) for name in RECIPES), entry("mine.own"), entry("mine.absent", verdict="not run", criteria=[])]
+ENTRIES = [
+    *(entry(name) for name in RECIPES),
+    entry("mine.own"),
+    entry("mine.absent", verdict="not run", criteria=[]),
+]
 ABOUT = {"attnlab": "0.1.0", "scale": "quick", "seeds": SEEDS, "studies": ["a", "b"]}
 
 
 def test_every_claim_has_figures_and_an_own_claim_gets_its_criteria():
     figures = {
-        section.id: [f.id for f in section.figures] for section in claims_page(ENTRIES, made_up(), ABOUT).sections
+        section.id: [f.id for f in section.figures]
+        for section in claims_page(ENTRIES, made_up(), ABOUT).sections
     }
     assert all(figures[name] for name in RECIPES)
     assert figures["mine.own"] == ["mine.own.criteria"]
@@ -53,7 +73,9 @@ def test_runs_in_which_nothing_happens_still_have_figures():
     for name in ("reference", "std 0.1", "beyond"):
         data[name] = data[name].assign(sen_error=data[name].sen_error.where(False))
     for name in ("std 0.3", "std 1.0"):
-        data[name] = data[name].assign(dip=data[name].dip & False, dip_step=data[name].dip_step.where(False))
+        data[name] = data[name].assign(
+            dip=data[name].dip & False, dip_step=data[name].dip_step.where(False)
+        )
     reference = data["reference"]
     nothing = {n: reference[n].where(False) for n in ("onset", "predicted_onset", "score_error")}
     data["reference"] = reference.assign(nothing)
@@ -68,7 +90,12 @@ def test_a_page_at_full_size_stays_below_twelve_megabytes():
 
 
 def test_only_what_is_judged_is_counted():
-    entries = [entry("a"), entry("b", verdict="fails"), entry("c", verdict="reported"), entry("d", verdict="not run")]
+    entries = [
+        entry("a"),
+        entry("b", verdict="fails"),
+        entry("c", verdict="reported"),
+        entry("d", verdict="not run"),
+    ]
     assert claims_page(entries, {}, ABOUT).summary.startswith("1 of 2 claims hold in 8 seeds")
 
 

@@ -18,17 +18,34 @@ EVIL = "<img src=x onerror=alert(1)>"
 SIZES = np.array([64, 128, 256, 512])
 ABOUT: dict[str, Any] = {
     "cards": [{"label": EVIL, "text": EVIL, "verdict": "saves", "headline": "2", "link": "needed"}],
-    "summary": [f"Try {EVIL}."], "advice": f"Try {EVIL}.", "command": "attnlab compare --task hard", "attnlab": "0.1.0",
+    "summary": [f"Try {EVIL}."],
+    "advice": f"Try {EVIL}.",
+    "command": "attnlab compare --task hard",
+    "attnlab": "0.1.0",
     "settings": {"task": "hard", "step_sizes": [0.01], "weight_decays": [0.0, 0.1]},
-}  # fmt: skip
+}
 
 
 def arm(factor: float, seeds: int = 16, score: str = "error", **more: Any) -> xr.Dataset:
     rng = np.random.default_rng(int(100 * factor))
-    error = np.minimum(factor * 50 / SIZES * np.exp(0.1 * rng.normal(size=(seeds, len(SIZES)))), 0.99)
-    columns = {score: error if score == "error" else 1 - error, "valid_loss": error, "train_loss": error}
-    columns |= {"settling": 0 * error, "entropy": error, "step_size": 0 * error + 0.01, "weight_decay": 0 * error}
-    data = xr.Dataset({n: (("seed", "size"), v) for n, v in columns.items()}, {"seed": range(seeds), "size": SIZES})
+    error = np.minimum(
+        factor * 50 / SIZES * np.exp(0.1 * rng.normal(size=(seeds, len(SIZES)))), 0.99
+    )
+    columns = {
+        score: error if score == "error" else 1 - error,
+        "valid_loss": error,
+        "train_loss": error,
+    }
+    columns |= {
+        "settling": 0 * error,
+        "entropy": error,
+        "step_size": 0 * error + 0.01,
+        "weight_decay": 0 * error,
+    }
+    data = xr.Dataset(
+        {n: (("seed", "size"), v) for n, v in columns.items()},
+        {"seed": range(seeds), "size": SIZES},
+    )
     return data.assign({name: ("seed", np.full(seeds, value)) for name, value in more.items()})
 
 
@@ -42,7 +59,9 @@ def made_up(score: str = "error", **more: Any) -> dict[str, xr.Dataset]:
     steps = [0, 1, 10, 100]
     course = {score: (("student", "seed", "step"), np.full((3, 16, 4), 0.5))}
     coords = {"student": list(arms), "seed": range(16), "step": steps}
-    longer = compare_longer(arms, {"softmax": arms["softmax"]}, score=score, steps=10, against="softmax")
+    longer = compare_longer(
+        arms, {"softmax": arms["softmax"]}, score=score, steps=10, against="softmax"
+    )
     return data | {"course": xr.Dataset(course, coords), "longer": longer}
 
 
@@ -51,13 +70,21 @@ def test_every_part_is_on_the_page_and_names_are_escaped(tmp_path):
     page = compare_page(data, ABOUT)
     figures = {section.id: [figure.id for figure in section.figures] for section in page.sections}
     assert figures == {
-        "ranking": ["ranking", "apart"], "curves": ["learning_curves", "entropy"],
-        "needed": ["needed", "ratio", "answers"], "training": ["longer", "course", "onset"], "fits": ["tuning"],
+        "ranking": ["ranking", "apart"],
+        "curves": ["learning_curves", "entropy"],
+        "needed": ["needed", "ratio", "answers"],
+        "training": ["longer", "course", "onset"],
+        "fits": ["tuning"],
         "again": [],
-    }  # fmt: skip
+    }
     text = render(page)
     assert EVIL not in text
-    for word in ("attnlab compare --task hard", "cannot be told apart", "sets off", "over that of softmax"):
+    for word in (
+        "attnlab compare --task hard",
+        "cannot be told apart",
+        "sets off",
+        "over that of softmax",
+    ):
         assert word in text, word
     assert write_compare(tmp_path, data, ABOUT).read_text("utf-8") == text
 
@@ -79,7 +106,13 @@ def test_accuracies_courses_that_are_missing_and_dropped_variants():
         {"dropped": ("student", [0.0, 1.0])}, {"student": ["softmax", "top1"]}, {"best": "softmax"}
     )
     page = compare_page(data, {})
-    assert [section.id for section in page.sections] == ["ranking", "curves", "needed", "fits", "again"]
+    assert [section.id for section in page.sections] == [
+        "ranking",
+        "curves",
+        "needed",
+        "fits",
+        "again",
+    ]
     assert "top1 was not gone on with" in page.sections[0].body[0]
     assert "share of right answers" in page.sections[1].statement
     one = measure_comparison({"softmax": arm(1.0)}, score="error", against="softmax")
@@ -93,7 +126,11 @@ def test_more_variants_than_colours_are_ranked_but_not_all_drawn():
         ranked, curves = page.sections[0].figures[0], page.sections[1].figures[0]
         assert ranked.grid is not None
         assert len(ranked.grid.rows) == 9
-        drawn = {trace["name"] for trace in curves.plotly["data"] if "lines+markers" in trace.get("mode", "")}
+        drawn = {
+            trace["name"]
+            for trace in curves.plotly["data"]
+            if "lines+markers" in trace.get("mode", "")
+        }
         assert len(drawn) == 7
         assert against in drawn
         assert "for want of colours" in curves.caption
@@ -104,15 +141,21 @@ def test_more_variants_than_colours_are_ranked_but_not_all_drawn():
 def claims_data() -> dict[str, xr.Dataset]:
     def runs(error: float) -> xr.Dataset:
         luck = np.exp(0.1 * np.random.default_rng(0).normal(size=8))
-        return xr.Dataset(dict.fromkeys(("error", "entropy", "attention"), ("seed", error * luck)), {"seed": range(8)})
+        return xr.Dataset(
+            dict.fromkeys(("error", "entropy", "attention"), ("seed", error * luck)),
+            {"seed": range(8)},
+        )
 
     def teacher(*variants: str) -> xr.Dataset:
         return compare_steps(
-            {(v, s): runs(0.1 + 0.1 * k) for k, v in enumerate(variants) for s in (1500, 6000)}, variants
+            {(v, s): runs(0.1 + 0.1 * k) for k, v in enumerate(variants) for s in (1500, 6000)},
+            variants,
         )
 
-    cells = {f"ratio{end}": (("variant", "relevant", "noise"), np.full((2, 3, 2), v))
-             for end, v in (("", 0.5), ("_low", 0.4), ("_high", 0.6))}  # fmt: skip
+    cells = {
+        f"ratio{end}": (("variant", "relevant", "noise"), np.full((2, 3, 2), v))
+        for end, v in (("", 0.5), ("_low", 0.4), ("_high", 0.6))
+    }
     coords = {"variant": ["sparsemax", EVIL], "relevant": [1, 4, 16], "noise": [0.0, 0.2]}
     names = ("softmax", "softmax+prior:1", "softmax+wrong-prior:1")
     prior = {(name, "hard"): arm(k + 1.0)[["error"]] for k, name in enumerate(names)}

@@ -16,21 +16,37 @@ EVIL = "<img src=x onerror=alert(1)>"
 SIZES = np.array([40, 80, 160])
 SIDE, COUNT = 6, 5
 ABOUT: dict[str, Any] = {
-    "cards": [{"label": "known-mask against baseline", "text": EVIL, "verdict": "saves", "link": "ratio"}],
-    "protocol": {"images": f"Made so {EVIL}.", "sizes": "Attention has fewer sizes.", "depends": "On clutter."},
-    "summary": ["A sentence."], "command": "attnlab digits", "attnlab": "0.1.0",
+    "cards": [
+        {"label": "known-mask against baseline", "text": EVIL, "verdict": "saves", "link": "ratio"}
+    ],
+    "protocol": {
+        "images": f"Made so {EVIL}.",
+        "sizes": "Attention has fewer sizes.",
+        "depends": "On clutter.",
+    },
+    "summary": ["A sentence."],
+    "command": "attnlab digits",
+    "attnlab": "0.1.0",
     "settings": {"step_sizes": [0.01], "weight_decays": [0.1]},
-}  # fmt: skip
+}
 
 
 def arm(rise: float, looks: float | None = None, sizes: np.ndarray = SIZES) -> xr.Dataset:
     """What one student's fits leave: accuracy that rises like ``rise`` × n."""
     rng = np.random.default_rng(0)
     accuracy = np.clip(rise * sizes + 0.005 * rng.normal(size=(8, len(sizes))), 0, 1)
-    data = {"accuracy": accuracy, "valid_loss": 1 - accuracy, "train_loss": 1 - accuracy, "settling": 0 * accuracy,
-            "step_size": 0 * accuracy + 0.01, "weight_decay": 0 * accuracy + 0.1,
-            "attention_on_digit": 0 * accuracy + (np.nan if looks is None else looks)}  # fmt: skip
-    found = xr.Dataset({name: (("seed", "size"), v) for name, v in data.items()}, {"seed": range(8), "size": sizes})
+    data = {
+        "accuracy": accuracy,
+        "valid_loss": 1 - accuracy,
+        "train_loss": 1 - accuracy,
+        "settling": 0 * accuracy,
+        "step_size": 0 * accuracy + 0.01,
+        "weight_decay": 0 * accuracy + 0.1,
+        "attention_on_digit": 0 * accuracy + (np.nan if looks is None else looks),
+    }
+    found = xr.Dataset(
+        {name: (("seed", "size"), v) for name, v in data.items()}, {"seed": range(8), "size": sizes}
+    )
     return found.assign(digit_area=("seed", np.full(8, 0.11)))
 
 
@@ -43,13 +59,20 @@ def made_up(attending: tuple[str, ...] = (EVIL,), images: int = COUNT) -> dict[s
     mask[:, 2:4, 1:3] = 1
     grid = ("example", "row", "column")
     pictures = xr.Dataset(
-        {"image": (grid, np.full(mask.shape, 0.5)), "mask": (grid, mask), "label": ("example", np.arange(images)),
-         "predicted": (("student", "example"), np.zeros((len(names), images), int))},
-        {"student": names}, {"seed": 0, "size": 160},
-    )  # fmt: skip
+        {
+            "image": (grid, np.full(mask.shape, 0.5)),
+            "mask": (grid, mask),
+            "label": ("example", np.arange(images)),
+            "predicted": (("student", "example"), np.zeros((len(names), images), int)),
+        },
+        {"student": names},
+        {"seed": 0, "size": 160},
+    )
     if attending:
         maps = np.stack([0.75 * mask / 4 + 0.25 / SIDE**2] * len(attending))
-        pictures = pictures.assign_coords(attending=list(attending)).assign(attention_map=(("attending", *grid), maps))
+        pictures = pictures.assign_coords(attending=list(attending)).assign(
+            attention_map=(("attending", *grid), maps)
+        )
     return {"digits": tabulate(arms, question, dim="task"), "pictures": pictures}
 
 
@@ -58,15 +81,21 @@ def test_every_part_is_on_the_page_and_names_are_escaped(tmp_path):
     page = digits_page(data, ABOUT)
     figures = {section.id: [figure.id for figure in section.figures] for section in page.sections}
     assert figures == {
-        "pictures": ["pictures", "on_digit", "read"], "curves": ["learning_curves"], "needed": ["needed", "answers"],
-        "ratio": ["ratio"], "fits": ["tuning"], "again": [],
-    }  # fmt: skip
+        "pictures": ["pictures", "on_digit", "read"],
+        "curves": ["learning_curves"],
+        "needed": ["needed", "answers"],
+        "ratio": ["ratio"],
+        "fits": ["tuning"],
+        "again": [],
+    }
     text = render(page)
     assert EVIL not in text
     for word in ("Attention has fewer sizes.", "On clutter.", "attnlab digits", "pill saves"):
         assert word in text, word
     assert write_digits(tmp_path, data, ABOUT).read_text("utf-8") == text
-    assert "<img" not in json.dumps(json.loads((tmp_path / "figures" / "pictures.json").read_text("utf-8")))
+    assert "<img" not in json.dumps(
+        json.loads((tmp_path / "figures" / "pictures.json").read_text("utf-8"))
+    )
 
 
 def test_each_image_stands_beside_its_attention_with_truth_and_answer():
@@ -82,7 +111,12 @@ def test_each_image_stands_beside_its_attention_with_truth_and_answer():
     assert box["x"][:4] == pytest.approx([1 / 6, 3 / 6, 3 / 6, 1 / 6], abs=1e-5)
     assert box["y"][0] - maps[0]["y0"] == pytest.approx(2 / 6 - 0.5 / 6, abs=1e-5)
     share = 100 * (0.75 + 0.25 * 4 / 36)
-    assert words["text"][2:6] == ["a 0", f"reads 0 ✓ · {share:.0f} %", "a 1", f"reads 0 ✗ · {share:.0f} %"]
+    assert words["text"][2:6] == [
+        "a 0",
+        f"reads 0 ✓ · {share:.0f} %",
+        "a 1",
+        f"reads 0 ✗ · {share:.0f} %",
+    ]
 
 
 def test_the_table_and_the_words_say_what_the_pictures_show():
@@ -99,7 +133,10 @@ def test_dots_stand_against_even_attention():
     dots = page.sections[0].figures[1]
     assert set(dots.table["row"]) == {"patch-attention, 80 images", "patch-attention, 160 images"}
     assert set(dots.table["good"]) == {"yes"}
-    assert {trace["name"] for trace in dots.plotly["data"]} == {"more than even attention", "median"}
+    assert {trace["name"] for trace in dots.plotly["data"]} == {
+        "more than even attention",
+        "median",
+    }
 
 
 def test_few_images_need_no_choice_and_no_attention_no_maps():

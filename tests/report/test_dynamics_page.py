@@ -10,17 +10,35 @@ from attnlab.report import dynamics_page, render, write_dynamics
 ABOUT = {
     "summary": ["All topic words rise.", "The relation holds."],
     "cards": [
-        {"label": "relation", "text": "Score and norm", "headline": "0.2 %", "measure": "median error",
-         "verdict": "holds", "link": "relation"},
-        {"label": "accuracy", "text": "Right", "headline": "1", "measure": "test accuracy", "verdict": None},
+        {
+            "label": "relation",
+            "text": "Score and norm",
+            "headline": "0.2 %",
+            "measure": "median error",
+            "verdict": "holds",
+            "link": "relation",
+        },
+        {
+            "label": "accuracy",
+            "text": "Right",
+            "headline": "1",
+            "measure": "test accuracy",
+            "verdict": None,
+        },
     ],
     "command": "attnlab dynamics --head fixed",
     "settings": {"head": "fixed", "steps": 5000, "trained": None, "parts": ["keys", "embeddings"]},
     "absent": {},
     "attnlab": "0.1.0",
     "seeds": 4,
-}  # fmt: skip
-_PREDICTED = ["predicted_score", "predicted_norm", "predicted_attention", "predicted_loss", "predicted_onset"]
+}
+_PREDICTED = [
+    "predicted_score",
+    "predicted_norm",
+    "predicted_attention",
+    "predicted_loss",
+    "predicted_onset",
+]
 
 
 def figures_of(page) -> dict[str, list[str]]:
@@ -30,7 +48,13 @@ def figures_of(page) -> dict[str, list[str]]:
 def test_everything_recorded_is_shown():
     page = dynamics_page({"dynamics": dynamics(), "endings": endings(4)}, ABOUT)
     figures = figures_of(page)
-    assert figures["happened"] == ["loss", "learned", "words_score", "words_norm", "dynamics_endings"]
+    assert figures["happened"] == [
+        "loss",
+        "learned",
+        "words_score",
+        "words_norm",
+        "dynamics_endings",
+    ]
     assert figures["relation"] == ["sen_relation", "sen_error"]
     assert figures["reduced"] == ["reduced_overlay", "reduced_onset", "reduced_error"]
     assert figures["phases"] == ["phase_story", "phase_table"]
@@ -43,19 +67,25 @@ def test_everything_recorded_is_shown():
 
 
 def test_what_is_absent_is_explained_in_a_sentence():
-    data = dynamics().drop_vars([*_PREDICTED, "scaled_norm", "phase", "separation_score", "attention"])
+    data = dynamics().drop_vars(
+        [*_PREDICTED, "scaled_norm", "phase", "separation_score", "attention"]
+    )
     about = ABOUT | {"absent": {"prediction": "the query is trained", "relation": "Adam was used."}}
     page = dynamics_page({"dynamics": data}, about)
     bodies = {section.id: section.body for section in page.sections}
     assert bodies["reduced"] == ("A prediction is not shown: the query is trained.",)
     assert bodies["relation"] == ("The relation is not shown: Adam was used.",)
-    assert bodies["phases"] == ("The story of each word is not shown: it was not recorded in these runs.",)
+    assert bodies["phases"] == (
+        "The story of each word is not shown: it was not recorded in these runs.",
+    )
     assert figures_of(page)["happened"] == ["loss", "learned", "words_score", "words_norm"]
 
 
 def test_what_theory_does_not_speak_of_is_not_drawn_though_it_is_there():
     data, nowhere = dynamics(), dynamics()
-    page = dynamics_page({"dynamics": data}, ABOUT | {"absent": {"relation": "the keys are frozen"}})
+    page = dynamics_page(
+        {"dynamics": data}, ABOUT | {"absent": {"relation": "the keys are frozen"}}
+    )
     assert page.sections[1].body == ("The relation is not shown: the keys are frozen.",)
     nowhere["sen_error"] = nowhere.sen_error.where(False)
     page = dynamics_page({"dynamics": nowhere}, ABOUT)
@@ -67,8 +97,13 @@ def test_a_prediction_goes_beyond_training_and_may_stand_alone():
     far = lu2021(4, 20)["asymptotics"].sel(head="fixed", drop=True)
     page = dynamics_page({"dynamics": dynamics(), "prediction": far}, ABOUT)
     assert [section.id for section in page.sections] == [
-        "happened", "relation", "reduced", "foretold", "phases", "again",
-    ]  # fmt: skip
+        "happened",
+        "relation",
+        "reduced",
+        "foretold",
+        "phases",
+        "again",
+    ]
     about = ABOUT | {"absent": {"dynamics": "nothing was trained"}}
     page = dynamics_page({"prediction": far}, about)
     assert page.sections[0].body == ("Training is not shown: nothing was trained.",)
@@ -78,7 +113,9 @@ def test_a_prediction_goes_beyond_training_and_may_stand_alone():
 
 
 def test_what_the_cards_say_is_not_said_twice():
-    page = dynamics_page({"dynamics": dynamics()}, ABOUT | {"summary": ["Score and norm", "All rise."]})
+    page = dynamics_page(
+        {"dynamics": dynamics()}, ABOUT | {"summary": ["Score and norm", "All rise."]}
+    )
     assert page.summary == "All rise."
 
 
@@ -90,7 +127,11 @@ def test_a_single_seed_is_enough():
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 def test_the_page_is_drawn_and_all_choices_work(browser, tmp_path, width, dark):
     path = write_dynamics(tmp_path, {"dynamics": dynamics(count=8), "endings": endings(4)}, ABOUT)
-    assert (tmp_path / "figures" / "phase_story.csv").read_text("utf-8").startswith("seed,word,step,phase")
+    assert (
+        (tmp_path / "figures" / "phase_story.csv")
+        .read_text("utf-8")
+        .startswith("seed,word,step,phase")
+    )
     browser.open(path, mark="#all", width=width, dark=dark)
     assert browser.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     browser.evaluate(
@@ -99,8 +140,12 @@ def test_the_page_is_drawn_and_all_choices_work(browser, tmp_path, width, dark):
     )
     shown = (
         "(() => { const traces = document.querySelector('#figure-phase_story .plot').data;"
-        "return [...new Set(traces.filter((t) => t.visible !== false).map((t) => t.meta.choice))]; })()"
+        "return [...new Set(traces.filter((t) => t.visible !== false).map((t) => "
+        "t.meta.choice))]; })()"
     )
     assert browser.evaluate(shown) == [23]
-    browser.wait_for("document.querySelector('#figure-dynamics_endings .xtitle').textContent === 'final norm |ν|'")
+    browser.wait_for(
+        "document.querySelector('#figure-dynamics_endings .xtitle').textContent === 'final norm "
+        "|ν|'"
+    )
     assert browser.problems() == []

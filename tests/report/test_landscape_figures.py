@@ -1,4 +1,6 @@
-"""Figures about minima and the edge of stability, from made-up arms measured by the studies' own functions."""
+"""Figures about minima and the edge of stability, from made-up arms measured by the studies' own
+functions.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ MODELS = ("known-attention", "known-weights-plain", "self-attention", "baseline"
 Data = dict[str, xr.Dataset]
 
 
-def points(rng: np.random.Generator, level: float, kinds: tuple[str, ...] = ("minimum",), **more: Any) -> xr.Dataset:
+def points(
+    rng: np.random.Generator, level: float, kinds: tuple[str, ...] = ("minimum",), **more: Any
+) -> xr.Dataset:
     """What ``find_points`` returns of one arm, over seeds: errors near ``level``."""
     shape = (SEEDS, STARTS)
     kind = np.resize(np.array(kinds), shape)
@@ -40,7 +44,11 @@ def points(rng: np.random.Generator, level: float, kinds: tuple[str, ...] = ("mi
 
 def minima(rng: np.random.Generator) -> Data:
     levels = {"known-attention": 0.04, "known-weights-plain": 0.06, "shuffled labels": 2.0}
-    arms = {f"{m}/{n}": points(rng, levels.get(m, 0.5) * (128 / n) ** 0.75) for m in MODELS for n in (128, 512)}
+    arms = {
+        f"{m}/{n}": points(rng, levels.get(m, 0.5) * (128 / n) ** 0.75)
+        for m in MODELS
+        for n in (128, 512)
+    }
     # A paper-sized plan has fewer problems of some arms: the rest is nan.
     arms |= {f"multi-layer/{n}": points(rng, 0.4).isel(seed=slice(4)) for n in (128, 512)}
     return dict(_measure_minima(arms))
@@ -48,7 +56,11 @@ def minima(rng: np.random.Generator) -> Data:
 
 def saddles(rng: np.random.Generator) -> Data:
     kinds = ("minimum", "saddle", "not stationary", "saddle")
-    return dict(_measure_saddles({name: points(rng, 1.0, kinds) for name in ("known-attention", "baseline")}))
+    return dict(
+        _measure_saddles(
+            {name: points(rng, 1.0, kinds) for name in ("known-attention", "baseline")}
+        )
+    )
 
 
 def flatness(rng: np.random.Generator) -> Data:
@@ -57,7 +69,9 @@ def flatness(rng: np.random.Generator) -> Data:
     for model, scale in scales.items():
         for l2 in (1e-3, 2e-3):
             flat: dict[str, Any] = {f"flat_{name}": scale for name in FLATNESS}
-            arms[f"{model}/{l2}"] = points(rng, 0.1, **flat).assign(loss=lambda d, l2=l2: d.loss * l2 / 1e-3)
+            arms[f"{model}/{l2}"] = points(rng, 0.1, **flat).assign(
+                loss=lambda d, l2=l2: d.loss * l2 / 1e-3
+            )
     return dict(_measure_flatness(arms))
 
 
@@ -65,7 +79,11 @@ def edge(rng: np.random.Generator) -> Data:
     steps = np.arange(0, 101, 5)
     arms = {}
     for size, level in ((0.5, 1.0), (2.0, 1.3), (0.02, 0.01)):
-        course = level * (1 - np.exp(-steps / 10)) * (1 + 0.01 * rng.standard_normal((SEEDS, len(steps))))
+        course = (
+            level
+            * (1 - np.exp(-steps / 10))
+            * (1 + 0.01 * rng.standard_normal((SEEDS, len(steps))))
+        )
         course[:, 0] = np.nan
         names = ("loss", "sharpness", "sharpness_residual", "edge")
         coords = {"seed": np.arange(SEEDS), "step": steps}
@@ -91,7 +109,9 @@ def test_minima_are_measured_per_problem(data):
     assert (table.good.sel(model="baseline") == 0).all()
     assert (table.certified.dropna("model") == 1).all()
     assert (table.distinct.sel(model="baseline") == 2).all()
-    np.testing.assert_allclose(table.fall.sel(model="known-weights-plain").median(), -0.75, atol=0.1)
+    np.testing.assert_allclose(
+        table.fall.sel(model="known-weights-plain").median(), -0.75, atol=0.1
+    )
     assert int(table.good.sel(model="multi-layer", samples=128).notnull().sum()) == 4
 
 
@@ -105,7 +125,8 @@ def test_a_search_that_did_not_end_counts_for_nothing(data):
 
 def test_only_equal_training_errors_are_compared(data):
     table = data["flatness"]
-    # Two penalties whose training errors differ twofold: of four pairs two match. The control has five other seeds.
+    # Two penalties whose training errors differ twofold: of four pairs two match. The control has
+    # five other seeds.
     assert (table.pairs.sel(model=["known-attention", "self-attention"]) == 2).all()
     assert (table.pairs.sel(model="baseline") == 5 * 2).all()
     np.testing.assert_allclose(table.ratio.sel(model="known-attention"), 0.2)
@@ -115,13 +136,28 @@ def test_only_equal_training_errors_are_compared(data):
 
 def test_every_claim_is_drawn_on_one_page(data):
     entries = [
-        {"id": name, "title": name, "statement": "So.", "source": "a paper", "verdict": "holds", "expected": "holds",
-         "criteria": [], "controls": [], "seeds": SEEDS, "reason": "", "runs": {}}
+        {
+            "id": name,
+            "title": name,
+            "statement": "So.",
+            "source": "a paper",
+            "verdict": "holds",
+            "expected": "holds",
+            "criteria": [],
+            "controls": [],
+            "seeds": SEEDS,
+            "reason": "",
+            "runs": {},
+        }
         for name in LANDSCAPE_FIGURES
-    ]  # fmt: skip
+    ]
     page = claims_page(entries, data, {"scale": "quick", "seeds": SEEDS})
     assert all(section.figures for section in page.sections)
-    assert all(figure.alt and figure.caption and figure.table for s in page.sections for figure in s.figures)
+    assert all(
+        figure.alt and figure.caption and figure.table
+        for s in page.sections
+        for figure in s.figures
+    )
     assert "<script" in render(page)
 
 
@@ -134,9 +170,9 @@ def test_thresholds_mark_what_is_asked(figures):
     assert "asked: ≥ 0.95" in shares.cells[0][0]
     ends = figures["edge_end"].grid
     assert [row[0] for row in ends.tones] == ["good", "bad", "bad"]
-    assert dict(zip(figures["fall_exponents"].grid.rows, figures["fall_exponents"].grid.tones, strict=True))[
-        "known weights, no w_V"
-    ] == ("good",)
+    assert dict(
+        zip(figures["fall_exponents"].grid.rows, figures["fall_exponents"].grid.tones, strict=True)
+    )["known weights, no w_V"] == ("good",)
 
 
 def test_dots_are_certified_points_only(figures):
@@ -151,7 +187,9 @@ def test_dots_are_certified_points_only(figures):
 def test_nothing_found_is_drawn_as_nothing(data):
     none = {name: table.copy(deep=True) for name, table in data.items()}
     none["saddles"]["saddle_error"] = none["saddles"].saddle_error * np.nan
-    none["flatness"]["ratio"] = none["flatness"].ratio.where(none["flatness"].model != "self-attention")
+    none["flatness"]["ratio"] = none["flatness"].ratio.where(
+        none["flatness"].model != "self-attention"
+    )
     assert LANDSCAPE_FIGURES["liu2021.stationary_points"](none)[0].table["row"]
     marks = LANDSCAPE_FIGURES["liu2021.flatness_learned"](none)[0]
     assert set(marks.table["is"]) == {"unknown"}

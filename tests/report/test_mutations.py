@@ -12,7 +12,15 @@ from attnlab.runs import save_record
 
 ABOUT = {
     "summary": ["All topic words rise."],
-    "cards": [{"label": "a", "text": "Right", "headline": "1", "measure": "test accuracy", "verdict": None}],
+    "cards": [
+        {
+            "label": "a",
+            "text": "Right",
+            "headline": "1",
+            "measure": "test accuracy",
+            "verdict": None,
+        }
+    ],
     "command": "attnlab dynamics --head fixed",
     "settings": {"head": "fixed", "steps": 5000, "parts": ["keys", "embeddings"]},
     "absent": {},
@@ -22,7 +30,13 @@ ABOUT = {
 
 
 def explore(folder: Path) -> None:
-    save_record(folder, "dynamics.json", 1, {"about": ABOUT}, {"dynamics": dynamics(), "endings": endings(4)})
+    save_record(
+        folder,
+        "dynamics.json",
+        1,
+        {"about": ABOUT},
+        {"dynamics": dynamics(), "endings": endings(4)},
+    )
 
 
 def test_sixty_mutations_of_stored_results(tmp_path):
@@ -34,8 +48,14 @@ def test_sixty_mutations_of_stored_results(tmp_path):
 
 @pytest.mark.parametrize("sealed", [True, False])
 def test_other_data_are_noticed_by_the_tool(tmp_path, sealed):
-    """So that the test above can fail: with right checksums an edit is read as other data, without it is refused."""
-    edits = {"sweep": ("plan.json", "changed"), "study": ("dynamics.json", "about"), "model": ("model.json", "n_iter")}
+    """So that the test above can fail: with right checksums an edit is read as other data, without
+    it is refused.
+    """
+    edits = {
+        "sweep": ("plan.json", "changed"),
+        "study": ("dynamics.json", "about"),
+        "model": ("model.json", "n_iter"),
+    }
     for subject in make_subjects(tmp_path, explore):
         file, key = edits[subject.name]
         record = json.loads(subject.files[file])

@@ -13,13 +13,20 @@ def path(evil_page, tmp_path_factory):
 
 
 def test_the_browser_sees_what_it_should(browser, tmp_path):
-    """The control: on a page that does not escape, the checks below find the script, the image and the error."""
+    """The control: on a page that does not escape, the checks below find the script, the image and
+    the error.
+    """
     page = tmp_path / "bad.html"
-    page.write_text("<body data-drawn='0/0'><img src=x onerror=\"document.title='ran'; console.error(1)\">")
+    page.write_text(
+        "<body data-drawn='0/0'><img src=x onerror=\"document.title='ran'; console.error(1)\">"
+    )
     browser.open(page)
     browser.wait_for("document.title === 'ran'")
     assert browser.problems()
-    assert any(event["request"]["url"].endswith("/x") for event in browser.told("Network.requestWillBeSent"))
+    assert any(
+        event["request"]["url"].endswith("/x")
+        for event in browser.told("Network.requestWillBeSent")
+    )
 
 
 def test_every_figure_is_drawn_and_evil_words_are_words(browser, path, evil):
@@ -27,9 +34,13 @@ def test_every_figure_is_drawn_and_evil_words_are_words(browser, path, evil):
     assert browser.evaluate("document.body.dataset.drawn") == "5/5"
     assert browser.evaluate("document.querySelectorAll('.plot .main-svg').length") >= 4
     assert browser.evaluate("document.querySelectorAll('img').length") == 0
-    drawn = browser.evaluate("[...document.querySelectorAll('.plot text')].map((text) => text.textContent)")
+    drawn = browser.evaluate(
+        "[...document.querySelectorAll('.plot text')].map((text) => text.textContent)"
+    )
     for place in ("legendtext", "xtitle", "ytitle", "annotation-text", "shape-label"):
-        texts = browser.evaluate(f"[...document.querySelectorAll('.plot .{place}')].map((t) => t.textContent).join()")
+        texts = browser.evaluate(
+            f"[...document.querySelectorAll('.plot .{place}')].map((t) => t.textContent).join()"
+        )
         assert evil in texts, place
     assert not any("&lt;" in text for text in drawn)
     assert browser.problems() == []
@@ -45,7 +56,8 @@ def test_choice_slider_and_theme_work_together(browser, path):
         "(['[data-choice]', '[data-frame]'].map((name) => document.querySelector(name)))"
     )
     plots = (
-        "const [theory, relation] = ['theory', 'relation'].map((n) => document.querySelector(`#figure-${n} .plot`));"
+        "const [theory, relation] = ['theory', 'relation']"
+        ".map((n) => document.querySelector(`#figure-${n} .plot`));"
     )
     shown = "theory.data.filter((t) => t.visible !== false).map((t) => t.meta.choice)"
     state = f"(() => {{ {plots} return [Math.min(...{shown}), relation.data[0].x, theory.layout.paper_bgcolor]; }})()"
@@ -77,7 +89,8 @@ def test_each_figure_can_be_saved(browser, path, tmp_path, evil):
     browser.open(path)
     browser.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
     browser.evaluate(
-        "document.querySelectorAll('#figure-heat [data-save], #figure-band [data-save]').forEach((b) => b.click())"
+        "document.querySelectorAll('#figure-heat [data-save], #figure-band "
+        "[data-save]').forEach((b) => b.click())"
     )
     names = {f"{figure}.{form}" for figure in ("heat", "band") for form in ("svg", "png", "csv")}
     browser.wait_for("new Promise((done) => setTimeout(() => done(true), 1500))")

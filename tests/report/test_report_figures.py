@@ -5,7 +5,15 @@ import pytest
 import xarray as xr
 
 from attnlab._errors import AttnlabError
-from attnlab.report import band_figure, dots_figure, heat_table, number, plain, relation_figure, theory_figure
+from attnlab.report import (
+    band_figure,
+    dots_figure,
+    heat_table,
+    number,
+    plain,
+    relation_figure,
+    theory_figure,
+)
 
 
 def test_a_band_is_the_quantiles_over_seeds():
@@ -50,7 +58,9 @@ def test_what_a_logarithmic_axis_hides_is_said():
 
 def test_theory_has_its_residual_and_a_choice():
     measured = {"good": np.full((4, 2), 1.1), "bad": np.full((4, 2), 2.0)}
-    figure = theory_figure([0, 1], measured, {"good": [1.0, 1.0], "bad": [0.0, 2.0]}, id="f", title="t")
+    figure = theory_figure(
+        [0, 1], measured, {"good": [1.0, 1.0], "bad": [0.0, 2.0]}, id="f", title="t"
+    )
     assert figure.table["good: residual in %: median"] == [10, 10]
     assert figure.table["bad: residual in %: median"] == [None, 0]
     assert figure.choices == ("good", "bad")
@@ -60,23 +70,40 @@ def test_theory_has_its_residual_and_a_choice():
 
 def test_relation_moves_over_steps():
     coords = {"seed": [0, 1], "step": [0, 5, 10], "word": ["a", "b"]}
-    score = xr.DataArray(np.arange(12.0).reshape(2, 3, 2), dims=("seed", "step", "word"), coords=coords)
+    score = xr.DataArray(
+        np.arange(12.0).reshape(2, 3, 2), dims=("seed", "step", "word"), coords=coords
+    )
     figure = relation_figure(score, score, ([0, 11], [0, 11]), id="f", title="t")
     assert [frame["name"] for frame in figure.plotly["frames"]] == ["0", "5", "10"]
     assert figure.plotly["data"][0]["x"] == [4, 5, 10, 11]
-    assert figure.plotly["data"][0]["text"] == ["seed 0 · a", "seed 0 · b", "seed 1 · a", "seed 1 · b"]
+    assert figure.plotly["data"][0]["text"] == [
+        "seed 0 · a",
+        "seed 0 · b",
+        "seed 1 · a",
+        "seed 1 · b",
+    ]
     assert len(figure.table["label"]) == 12
 
 
 def test_dots_know_their_side():
-    rows = [("kept", [1e-16, 0.0, np.nan], 1e-12), ("broken", [0.5], 1e-2, "above"), ("free", [3.0])]
+    rows = [
+        ("kept", [1e-16, 0.0, np.nan], 1e-12),
+        ("broken", [0.5], 1e-2, "above"),
+        ("free", [3.0]),
+    ]
     figure = dots_figure(rows, id="f", title="t")
     assert figure.table["good"] == ["yes", "yes", "no", "yes", "yes"]
-    assert [trace["name"] for trace in figure.plotly["data"]] == ["within the threshold", "exactly zero", "median"]
+    assert [trace["name"] for trace in figure.plotly["data"]] == [
+        "within the threshold",
+        "exactly zero",
+        "median",
+    ]
 
 
 def test_a_table_is_tinted_by_tone_or_by_size():
-    by_tone = heat_table(["GD"], ["Σs", "SEN"], [["kept", 0.2]], id="f", title="t", tones=[["good", ""]])
+    by_tone = heat_table(
+        ["GD"], ["Σs", "SEN"], [["kept", 0.2]], id="f", title="t", tones=[["good", ""]]
+    )
     assert by_tone.grid is not None
     assert by_tone.grid.cells == (("kept", "0.2"),)
     by_size = heat_table(["GD"], ["a", "b", "c"], [[1e-9, 0, "word"]], id="f", title="t")
@@ -90,13 +117,19 @@ def test_a_table_is_tinted_by_tone_or_by_size():
         (lambda: band_figure([0], {}, id="f", title="t"), "no series"),
         (lambda: band_figure([0], np.ones((2, 3)), id="f", title="t"), "one x for each column"),
         (lambda: band_figure([0], np.ones((2, 3, 4)), id="f", title="t"), r"expected \(seed × x\)"),
-        (lambda: theory_figure([0], np.ones((2, 1)), np.ones((3, 1)), id="f", title="t"), "expected both"),
+        (
+            lambda: theory_figure([0], np.ones((2, 1)), np.ones((3, 1)), id="f", title="t"),
+            "expected both",
+        ),
         (lambda: theory_figure([0], {"a": [1]}, [1], id="f", title="t"), "the same keys"),
         (lambda: relation_figure([[1]], [[1, 2]], ([0], [0]), id="f", title="t"), "the same shape"),
         (lambda: dots_figure([], id="f", title="t"), "no rows"),
         (lambda: dots_figure([("a", [-1.0])], id="f", title="t"), "negative"),
         (lambda: heat_table(["a"], ["b"], [[1, 2]], id="f", title="t"), "do not fit"),
-        (lambda: heat_table(["a"], ["b"], [[1]], id="f", title="t", tones=[["fine"]]), "got the tone"),
+        (
+            lambda: heat_table(["a"], ["b"], [[1]], id="f", title="t", tones=[["fine"]]),
+            "got the tone",
+        ),
         (lambda: band_figure([0], [[1.0]], id="no anchor", title="t"), "is no anchor"),
     ],
 )

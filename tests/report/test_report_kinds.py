@@ -1,4 +1,6 @@
-"""The kinds of figures that show words one by one: dots, paths, histograms, overlays, phases; and choices of them."""
+"""The kinds of figures that show words one by one: dots, paths, histograms, overlays, phases; and
+choices of them.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def labelled(values, dims=("seed", "word", "step")) -> xr.DataArray:
 
 def test_dots_are_named_by_seed_and_word_in_any_order_of_dimensions():
     x = labelled([[1, 2], [3, np.inf]], ("seed", "word"))
-    figure = scatter_figure({"a": (x, (10 * x).transpose("word", "seed"))}, id="f", title="t", identity=True)
+    figure = scatter_figure(
+        {"a": (x, (10 * x).transpose("word", "seed"))}, id="f", title="t", identity=True
+    )
     assert figure.table["label"] == ["seed 3 · good", "seed 3 · bad", "seed 4 · good"]
     assert figure.table["y"] == [10, 20, 30]
     assert figure.note == "1 of 4 dots lacks a value and is not shown."
@@ -59,7 +63,9 @@ def test_paths_say_what_they_leave_out():
 
 
 def test_histograms_share_their_bins():
-    figure = histogram_figure({"a": np.zeros(10), "b": [10.0, np.nan]}, id="f", title="t", bins=5, log_y=True)
+    figure = histogram_figure(
+        {"a": np.zeros(10), "b": [10.0, np.nan]}, id="f", title="t", bins=5, log_y=True
+    )
     assert figure.table["a: share of the group"] == [1, 0, 0, 0, 0]
     assert figure.table["b: count"] == [0, 0, 0, 0, 1]
     assert figure.plotly["data"][0]["y"] == [1, None, None, None, None]
@@ -98,7 +104,10 @@ def test_one_of_several_drawings_is_shown_and_ticks_serve_all():
 
 
 def test_each_drawing_keeps_the_names_of_its_axes():
-    each = {name: band_figure([0, 1], [[1.0, 2.0]], id="f", title="t", y_label=name) for name in ("score", "norm")}
+    each = {
+        name: band_figure([0, 1], [[1.0, 2.0]], id="f", title="t", y_label=name)
+        for name in ("score", "norm")
+    }
     titles = chosen(each, id="g", title="t").plotly["layout"]["meta"]["titles"]
     assert [title["yaxis.title.text"] for title in titles] == ["score", "norm"]
 
@@ -107,13 +116,22 @@ def test_phases_are_stretches_of_the_step_axis():
     step = [0, 1, 10, 100]
     grid = {"seed": [0], "word": ["w"], "step": step}
     one = xr.Dataset(
-        {name: (("seed", "word", "step"), [[values]]) for name, values in
-         {"score": [0.0, -0.1, 0.5, 3.0], "norm": [1.0, 0.9, 2.0, 3.0], "phase": [0.0, 0.0, 2.0, 3.0]}.items()},
+        {
+            name: (("seed", "word", "step"), [[values]])
+            for name, values in {
+                "score": [0.0, -0.1, 0.5, 3.0],
+                "norm": [1.0, 0.9, 2.0, 3.0],
+                "phase": [0.0, 0.0, 2.0, 3.0],
+            }.items()
+        },
         grid,
-    )  # fmt: skip
+    )
     figure = phase_figure(one, id="f", title="t")
     shades = [t for t in figure.plotly["data"] if t.get("fill") and t["yaxis"] == "y"]
-    assert [(t["name"], t["x"][0], t["x"][2]) for t in shades] == [("suppressed", 1, 10), ("rising", 10, 100)]
+    assert [(t["name"], t["x"][0], t["x"][2]) for t in shades] == [
+        ("suppressed", 1, 10),
+        ("rising", 10, 100),
+    ]
     assert figure.table["phase"] == ["suppressed", "rising", "saturated"]
 
 
@@ -136,7 +154,10 @@ def test_the_table_of_phases_holds_every_word_of_every_seed():
         (lambda: histogram_figure({"a": [np.nan]}, id="f", title="t"), "no finite value"),
         (lambda: chosen({}, id="f", title="t"), "nothing to choose"),
         (lambda: phase_figure(xr.Dataset(), id="f", title="t"), "needs 'score'"),
-        (lambda: overlay_figure(*[labelled([0, 0, 0], ("step",))] * 2, id="f", title="t"), "expected seed, word"),
+        (
+            lambda: overlay_figure(*[labelled([0, 0, 0], ("step",))] * 2, id="f", title="t"),
+            "expected seed, word",
+        ),
     ],
 )
 def test_mistakes_are_named(draw, message):

@@ -18,14 +18,27 @@ def without_scripts(text: str) -> str:
 
 
 def test_a_claim_becomes_a_section(claim):
-    section = Section.from_claim(claim("laws.sum", "holds", "holds"), how_measured="so", command="attnlab reproduce")
-    assert (section.id, section.verdict, section.expected, section.seeds) == ("laws.sum", "holds", "holds", 8)
+    section = Section.from_claim(
+        claim("laws.sum", "holds", "holds"), how_measured="so", command="attnlab reproduce"
+    )
+    assert (section.id, section.verdict, section.expected, section.seeds) == (
+        "laws.sum",
+        "holds",
+        "holds",
+        8,
+    )
     assert section.criteria[0].interval == (0.0018, 0.0025)
     assert section.controls[0].ok
     assert section.runs == "8 asked, 7 finished, 1 failed"
     assert section.headline == section.criteria[0]
     text = without_scripts(render(Page("t", "q", sections=(section,))))
-    for part in ("0.0021", "[0.0018, 0.0025]", "must be rejected", "as it should", "8 asked, 7 finished, 1 failed"):
+    for part in (
+        "0.0021",
+        "[0.0018, 0.0025]",
+        "must be rejected",
+        "as it should",
+        "8 asked, 7 finished, 1 failed",
+    ):
         assert part in text
 
 
@@ -40,7 +53,9 @@ def test_a_claim_becomes_a_section(claim):
         ("not run", "fails", False),
     ],
 )
-def test_the_page_says_when_a_verdict_contradicts_what_was_expected(claim, verdict, expected, contradicts):
+def test_the_page_says_when_a_verdict_contradicts_what_was_expected(
+    claim, verdict, expected, contradicts
+):
     section = Section.from_claim(claim("a", verdict, expected))
     text = without_scripts(render(Page("t", "q", sections=(section,))))
     assert section.contradicts is contradicts
@@ -60,8 +75,12 @@ def test_the_top_counts_verdicts(claim):
 
 
 def test_a_page_needs_no_verdict_and_may_have_its_own_cards():
-    section = Section("words", "Words", cards=(Card("accuracy", "How often it is right", headline="0.81"),))
-    text = render(Page("t", "q", sections=(section,), cards=(Card("text", "Learned", "holds", link="words"),)))
+    section = Section(
+        "words", "Words", cards=(Card("accuracy", "How often it is right", headline="0.81"),)
+    )
+    text = render(
+        Page("t", "q", sections=(section,), cards=(Card("text", "Learned", "holds", link="words"),))
+    )
     assert len(text) < 100_000, "a page without figures does not carry the script"
     assert 'href="#words"' in text
     assert "0.81" in text
@@ -87,7 +106,9 @@ def test_text_from_data_is_escaped_everywhere(evil_page, evil):
     text = render(evil_page)
     assert evil not in text
     assert "<img" not in without_scripts(text)
-    blocks = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text, flags=re.DOTALL)
+    blocks = re.findall(
+        r'<script type="application/json"[^>]*>(.*?)</script>', text, flags=re.DOTALL
+    )
     assert len(blocks) == 6
     for block in blocks:
         json.loads(block)
@@ -98,7 +119,9 @@ def test_text_from_data_is_escaped_everywhere(evil_page, evil):
 def test_nothing_is_loaded_from_elsewhere(evil_page):
     text = without_scripts(render(evil_page))
     addresses = re.findall(r'(?:src|href|action)\s*=\s*"([^"]*)"', text)
-    assert {a for a in addresses if not a.startswith("#")} == {"https://example.org/paper?a=1&amp;b=2"}
+    assert {a for a in addresses if not a.startswith("#")} == {
+        "https://example.org/paper?a=1&amp;b=2"
+    }
     assert not re.search(r"@import|url\(|<link|<iframe|<img", text)
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
     assert policy is not None

@@ -72,7 +72,11 @@ def failing(settings: Numbers, context: RunContext) -> xr.Dataset:
 
 def opaque(settings: Numbers, context: RunContext) -> xr.Dataset:
     data = numbers(settings, context)
-    return data if settings.seed else data.assign(thing=("step", np.array([object(), None, 3], dtype=object)))
+    return (
+        data
+        if settings.seed
+        else data.assign(thing=("step", np.array([object(), None, 3], dtype=object)))
+    )
 
 
 def deadly_once(settings: Numbers, context: RunContext) -> xr.Dataset:
@@ -130,7 +134,9 @@ def descent(settings: Descent, context: RunContext) -> xr.Dataset:
 def environment(settings: Numbers, context: RunContext) -> xr.Dataset:
     names = ("XLA_FLAGS", "OMP_NUM_THREADS", "JAX_PLATFORMS", "JAX_COMPILATION_CACHE_DIR", "NPROC")
     print("a work function may print")
-    return xr.Dataset({"setting": ("name", [os.environ.get(name, "") for name in names])}, {"name": list(names)})
+    return xr.Dataset(
+        {"setting": ("name", [os.environ.get(name, "") for name in names])}, {"name": list(names)}
+    )
 
 
 def untyped(settings, context):

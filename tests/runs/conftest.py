@@ -75,7 +75,9 @@ def wait_for() -> Callable[[Callable[[], bool]], None]:
 
 @pytest.fixture
 def interrupt(wait_for):
-    """Ctrl-C for a script whose runs note their begin; how many had begun, and what the script said when it ended."""
+    """Ctrl-C for a script whose runs note their begin; how many had begun, and what the script said
+    when it ended.
+    """
 
     def press(script: subprocess.Popen[str], diary: Path) -> tuple[int, str]:
         wait_for(lambda: len(list(diary.iterdir())) >= 6)

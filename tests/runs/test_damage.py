@@ -1,4 +1,6 @@
-"""Stored results that somebody crafted: refused in words, before anything is decoded or made room for."""
+"""Stored results that somebody crafted: refused in words, before anything is decoded or made room
+for.
+"""
 
 import hashlib
 import io
@@ -16,7 +18,16 @@ import xarray as xr
 from attnlab._errors import AttnlabError
 from attnlab._json import mismatch, parse_json
 from attnlab._sealed import checksum_of, seal
-from attnlab.runs import Plan, Results, Store, StoreWarning, load_record, run_plan, save_record, unlock
+from attnlab.runs import (
+    Plan,
+    Results,
+    Store,
+    StoreWarning,
+    load_record,
+    run_plan,
+    save_record,
+    unlock,
+)
 from attnlab.runs import _zarr as zarr_module
 from attnlab.runs._block import pack
 from attnlab.runs._record import Block, Sources, write_block_label
@@ -25,7 +36,11 @@ from attnlab.runs._work import load_work
 from attnlab.runs._zarr import Damaged, open_zarr, pack_zarr
 
 DATA = xr.Dataset(
-    {"value": ("x", np.arange(4.0)), "word": ("x", np.array(["a", "b", "c", "d"], dtype=object)), "one": ((), 1j)},
+    {
+        "value": ("x", np.arange(4.0)),
+        "word": ("x", np.array(["a", "b", "c", "d"], dtype=object)),
+        "one": ((), 1j),
+    },
     {"x": ["p", "q", "r", "s"]},
 )
 
@@ -67,16 +82,27 @@ def old_pickle(members, payload=b""):
     """The same array as Zarr 2 stores objects."""
     for name in [name for name in members if name.startswith("word/") or name == "zarr.json"]:
         del members[name]
-    array = {"zarr_format": 2, "shape": [4], "chunks": [4], "dtype": "|O", "fill_value": None, "order": "C"}
+    array = {
+        "zarr_format": 2,
+        "shape": [4],
+        "chunks": [4],
+        "dtype": "|O",
+        "fill_value": None,
+        "order": "C",
+    }
     members[".zgroup"] = b'{"zarr_format": 2}'
-    members["word/.zarray"] = json.dumps({**array, "compressor": None, "filters": [{"id": "pickle"}]}).encode()
+    members["word/.zarray"] = json.dumps(
+        {**array, "compressor": None, "filters": [{"id": "pickle"}]}
+    ).encode()
     members["word/.zattrs"] = b'{"_ARRAY_DIMENSIONS": ["x"]}'
     members["word/0"] = payload
 
 
 def new_pickle(members, payload=b""):
     """The array by Zarr 3, with a codec that unpickles."""
-    metadata("word", lambda m: m.update(codecs=[{"name": "numcodecs.pickle", "configuration": {}}]))(members)
+    metadata(
+        "word", lambda m: m.update(codecs=[{"name": "numcodecs.pickle", "configuration": {}}])
+    )(members)
     members["word/c/0"] = payload
 
 
@@ -105,7 +131,8 @@ def test_nothing_is_unpickled(tmp_path, craft, works):
     touched.unlink()
     store_data(tmp_path, lambda members: craft(members, payload))
     with pytest.raises(
-        AttnlabError, match=r"cannot be read .*(Zarr 3|codecs numcodecs\.pickle).*run `attnlab study` ag"
+        AttnlabError,
+        match=r"cannot be read .*(Zarr 3|codecs numcodecs\.pickle).*run `attnlab study` ag",
     ):
         load(tmp_path)
     plan = Plan(f"{works}:numbers", name="p", grid={"seed": [0]})
@@ -114,7 +141,11 @@ def test_nothing_is_unpickled(tmp_path, craft, works):
     stacks = pack([Stack.of_run(plan.runs[0].hash, DATA)])
 
     def in_stack(members):
-        inner = {name.removeprefix("stack0/"): data for name, data in members.items() if name.startswith("stack0/")}
+        inner = {
+            name.removeprefix("stack0/"): data
+            for name, data in members.items()
+            if name.startswith("stack0/")
+        }
         craft(inner, payload)
         members.clear()
         members.update({f"stack0/{name}": data for name, data in inner.items()})
@@ -123,7 +154,9 @@ def test_nothing_is_unpickled(tmp_path, craft, works):
     digest = hashlib.sha256(crafted).hexdigest()
     old.with_name(f"{digest[:24]}.zip").write_bytes(crafted)
     source = load_work(plan.work).source.hash
-    write_block_label(old.parent, Block(digest[:24], digest, len(crafted), (plan.runs[0].hash,), source))
+    write_block_label(
+        old.parent, Block(digest[:24], digest, len(crafted), (plan.runs[0].hash,), source)
+    )
     old.unlink()
     results = Results.read(tmp_path / "sweep")
     with pytest.warns(StoreWarning, match="nothing was read from it"):
@@ -135,10 +168,16 @@ def test_nothing_is_unpickled(tmp_path, craft, works):
 def test_what_is_packed_comes_back():
     with open_zarr(pack_zarr({"": DATA, "inner": DATA})) as (store, groups):
         assert groups == ["", "inner"]
-        xr.testing.assert_identical(xr.open_zarr(store, consolidated=False, chunks=None).load(), DATA)
-    chunks = {name: {"chunks": (3,)} for name in ("value", "word", "x")}  # the last of each is not full
+        xr.testing.assert_identical(
+            xr.open_zarr(store, consolidated=False, chunks=None).load(), DATA
+        )
+    chunks = {
+        name: {"chunks": (3,)} for name in ("value", "word", "x")
+    }  # the last of each is not full
     with open_zarr(pack_zarr({"": DATA}, {"": chunks})) as (store, _):
-        xr.testing.assert_identical(xr.open_zarr(store, consolidated=False, chunks=None).load(), DATA)
+        xr.testing.assert_identical(
+            xr.open_zarr(store, consolidated=False, chunks=None).load(), DATA
+        )
 
 
 def huge(about):
@@ -157,20 +196,44 @@ def frame(name, size):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (metadata("value", lambda m: m.update(shape=[10**12])), "says 250000000000 chunks, there are 1"),
+        (
+            metadata("value", lambda m: m.update(shape=[10**12])),
+            "says 250000000000 chunks, there are 1",
+        ),
         (metadata("value", huge), "other values than its chunks hold"),
-        (lambda m: (metadata("value", huge)(m), frame("value/c/0", 8 * 10**12)(m)), "more values than its 16 bytes"),
+        (
+            lambda m: (metadata("value", huge)(m), frame("value/c/0", 8 * 10**12)(m)),
+            "more values than its 16 bytes",
+        ),
         (frame("value/c/0", 33), "other values than its chunks"),
         (frame("value/c/0", 2**40), "more values than its 16 bytes can hold"),
-        (lambda m: m.update({"value/c/0": b"\x28\xb5\x2f\xfd\x00\x00\x00"}), "does not say how large it is"),
-        (metadata("word", lambda m: m["chunk_grid"]["configuration"].update(chunk_shape=[5])), "5 strings in a chunk"),
+        (
+            lambda m: m.update({"value/c/0": b"\x28\xb5\x2f\xfd\x00\x00\x00"}),
+            "does not say how large it is",
+        ),
+        (
+            metadata("word", lambda m: m["chunk_grid"]["configuration"].update(chunk_shape=[5])),
+            "5 strings in a chunk",
+        ),
         (metadata("value", lambda m: m.update(data_type="|O")), r"type \|O"),
-        (metadata("value", lambda m: m.update(data_type={"name": "struct"})), "data_type is a dict: expected text or"),
-        (metadata("value", lambda m: m.update(data_type="string")), "'string' with the codec bytes"),
+        (
+            metadata("value", lambda m: m.update(data_type={"name": "struct"})),
+            "data_type is a dict: expected text or",
+        ),
+        (
+            metadata("value", lambda m: m.update(data_type="string")),
+            "'string' with the codec bytes",
+        ),
         (metadata("value", lambda m: m.update(zarr_format=2)), "zarr_format is 2"),
-        (metadata("value", lambda m: m["codecs"].append({"name": "gzip"})), "codecs bytes, zstd, gzip"),
+        (
+            metadata("value", lambda m: m["codecs"].append({"name": "gzip"})),
+            "codecs bytes, zstd, gzip",
+        ),
         (metadata("value", lambda m: m.update(shape="4")), 'shape is "4": expected a list'),
-        (metadata("value", lambda m: m.update(node_type="group")), "neither a plain group nor an array"),
+        (
+            metadata("value", lambda m: m.update(node_type="group")),
+            "neither a plain group nor an array",
+        ),
         (lambda m: m.pop("value/zarr.json"), "belongs to no Zarr 3 array"),
         (lambda m: m.update({"value/.zarray": b"{}"}), "belongs to no Zarr 3 array"),
         (lambda m: m.update({"../x": b"{}"}), "belongs to no Zarr 3 array"),
@@ -185,23 +248,31 @@ def test_false_metadata_are_refused_before_anything_is_decoded(change, words, mo
 
 def test_a_data_file_without_its_root_is_refused(tmp_path):
     store_data(tmp_path, lambda members: members.pop("zarr.json"))
-    with pytest.raises(AttnlabError, match=r"cannot be read .*No group found.*run `attnlab study` again"):
+    with pytest.raises(
+        AttnlabError, match=r"cannot be read .*No group found.*run `attnlab study` again"
+    ):
         load(tmp_path)
 
 
 def test_a_zip_bomb_is_refused():
-    packed = rewritten(pack_zarr({"": DATA}), lambda m: m.update(big=bytes(10**7)), zipfile.ZIP_DEFLATED)
+    packed = rewritten(
+        pack_zarr({"": DATA}), lambda m: m.update(big=bytes(10**7)), zipfile.ZIP_DEFLATED
+    )
     with pytest.raises(Damaged, match="members are compressed"), open_zarr(packed):
         raise AssertionError("opened")
 
 
 def test_large_arrays_of_one_value_are_stored_as_they_are(monkeypatch):
     monkeypatch.setattr(zarr_module, "PACKED_BYTES", 10_000)
-    data = xr.Dataset({"zeros": ("x", np.zeros(2_000)), "words": ("y", np.array([""] * 200, dtype=object))})
+    data = xr.Dataset(
+        {"zeros": ("x", np.zeros(2_000)), "words": ("y", np.array([""] * 200, dtype=object))}
+    )
     packed = pack_zarr({"": data})
     assert len(packed) > data.zeros.nbytes
     with open_zarr(packed) as (store, _):
-        xr.testing.assert_identical(xr.open_zarr(store, consolidated=False, chunks=None).load(), data)
+        xr.testing.assert_identical(
+            xr.open_zarr(store, consolidated=False, chunks=None).load(), data
+        )
     monkeypatch.setattr(zarr_module, "PACKED_BYTES", 2**30)
     packed = pack_zarr({"": data})
     monkeypatch.setattr(zarr_module, "PACKED_BYTES", 10_000)
@@ -210,7 +281,14 @@ def test_large_arrays_of_one_value_are_stored_as_they_are(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "file", ["/etc/passwd", "../other/data.zarr.zip", "s3://bucket/x", "data/../../x.zarr.zip", "data/other.zarr.zip"]
+    "file",
+    [
+        "/etc/passwd",
+        "../other/data.zarr.zip",
+        "s3://bucket/x",
+        "data/../../x.zarr.zip",
+        "data/other.zarr.zip",
+    ],
 )
 def test_a_record_cannot_name_another_file(tmp_path, file):
     save_record(tmp_path, "study.json", 1, {"about": {}}, {"d": DATA})
@@ -218,7 +296,9 @@ def test_a_record_cannot_name_another_file(tmp_path, file):
     record["data"]["d"]["file"] = file
     record["sha256"] = checksum_of(record)
     (tmp_path / "study.json").write_text(json.dumps(record))
-    with pytest.raises(AttnlabError, match=f"study.json names the file '{file}': expected 'data/d-"):
+    with pytest.raises(
+        AttnlabError, match=f"study.json names the file '{file}': expected 'data/d-"
+    ):
         load(tmp_path)
 
 
@@ -239,7 +319,10 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda r: r.update(about={"x": 1}), "study.json was changed .* edited by hand; run `attnlab study` again"),
+        (
+            lambda r: r.update(about={"x": 1}),
+            "study.json was changed .* edited by hand; run `attnlab study` again",
+        ),
         (lambda r: r.pop("sha256"), "no checksum .* older attnlab"),
         (lambda r: r.update(kind="attnlab digits"), "is not a record of attnlab"),
     ],
@@ -288,7 +371,11 @@ def test_odd_json_is_refused_in_words(text, words):
         (10**400, float, "it is 1000.*: expected a finite number"),
         (float("nan"), float, "expected a finite number"),
         (["a"], str, "it is a list: expected text"),
-        ({"a": [{"b": None}]}, {"a": [{"b": (int, str)}]}, r"a\[0\].b is null: expected a whole number or text"),
+        (
+            {"a": [{"b": None}]},
+            {"a": [{"b": (int, str)}]},
+            r"a\[0\].b is null: expected a whole number or text",
+        ),
         ([1, 2, 3], [int, int], "it is a list: expected a list of 2"),
         ("c", frozenset("ab"), 'it is "c": expected a or b'),
     ],
@@ -335,7 +422,11 @@ def test_a_grid_that_nobody_can_run_is_refused_when_it_is_made(works):
 
 
 def test_a_data_set_that_would_be_empty_space_is_not_made(works, tmp_path, monkeypatch):
-    run_plan(Plan(f"{works}:numbers", name="p", base={"size": 1000}, grid={"seed": [0]}), tmp_path, processes=0)
+    run_plan(
+        Plan(f"{works}:numbers", name="p", base={"size": 1000}, grid={"seed": [0]}),
+        tmp_path,
+        processes=0,
+    )
     wide = Plan(f"{works}:numbers", name="p", base={"size": 1000}, grid={"seed": list(range(1100))})
     with Store.open(tmp_path, wide):
         pass
@@ -348,11 +439,18 @@ def test_a_data_set_that_would_be_empty_space_is_not_made(works, tmp_path, monke
 @pytest.mark.parametrize(
     "content",
     [
-        b"\xff\xfe", b"{", b"[]", b'"x"', b"[" * 10_000, b'{"host": ["x"], "pid": "y", "since": "z"}',
-        b'{"host": "elsewhere", "pid": -1, "since": 1e300}', b'{"host": "elsewhere", "since": 99999999999999}',
-        b'{"host": "elsewhere", "since": NaN, "pid": 1e5}', b"x" * 10**6,
+        b"\xff\xfe",
+        b"{",
+        b"[]",
+        b'"x"',
+        b"[" * 10_000,
+        b'{"host": ["x"], "pid": "y", "since": "z"}',
+        b'{"host": "elsewhere", "pid": -1, "since": 1e300}',
+        b'{"host": "elsewhere", "since": 99999999999999}',
+        b'{"host": "elsewhere", "since": NaN, "pid": 1e5}',
+        b"x" * 10**6,
     ],
-)  # fmt: skip
+)
 def test_any_lock_can_be_taken_away(works, tmp_path, content):
     plan = Plan(f"{works}:numbers", name="p", grid={"seed": [0]})
     run_plan(plan, tmp_path, processes=0)
@@ -364,7 +462,9 @@ def test_any_lock_can_be_taken_away(works, tmp_path, content):
     assert run_plan(plan, tmp_path, processes=0).finished == 1
 
 
-@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: os.symlink("/nowhere/at/all", path)])
+@pytest.mark.parametrize(
+    "make", [os.mkdir, os.mkfifo, lambda path: os.symlink("/nowhere/at/all", path)]
+)
 def test_what_is_no_lock_file_is_renamed(works, tmp_path, make):
     plan = Plan(f"{works}:numbers", name="p", grid={"seed": [0]})
     run_plan(plan, tmp_path, processes=0)

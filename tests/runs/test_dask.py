@@ -24,7 +24,9 @@ from attnlab.runs._retries import MOST_WORKER_DEATHS
 
 @pytest.fixture(scope="module", autouse=True)
 def own_cache(tmp_path_factory):
-    """Compiled code of the tests is kept for the tests only; all of it, so that one compiles for all."""
+    """Compiled code of the tests is kept for the tests only; all of it, so that one compiles for
+    all.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ATTNLAB_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
@@ -33,8 +35,15 @@ def own_cache(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cluster(own_cache):
-    """Two workers on this machine; nannies start them again when they are killed, however long that takes."""
-    options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": ":0"}
+    """Two workers on this machine; nannies start them again when they are killed, however long that
+    takes.
+    """
+    options = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "host": "127.0.0.1",
+        "dashboard_address": ":0",
+    }
     patience = {"distributed.deploy.lost-worker-timeout": "10 minutes"}
     quick = {"distributed.worker.multiprocessing-method": "forkserver"}
     with config.set(patience | quick), LocalCluster(**options) as found:
@@ -99,10 +108,14 @@ def test_this_process_one_two_and_a_cluster_agree_bit_for_bit(works, tmp_path, s
     places = {"one": Processes(1), "two": Processes(2), "cluster": Cluster(client)}
     for name, executor in places.items():
         same_bits(run_plan(plan, tmp_path / name, executor=executor).dataset(), here)
-    assert not list((tmp_path / "cluster").glob(".*")), "what was written to find out who sees the store is gone"
+    assert not list((tmp_path / "cluster").glob(".*")), (
+        "what was written to find out who sees the store is gone"
+    )
 
 
-def test_workers_that_do_not_see_the_store_send_what_they_have(works, tmp_path, same_bits, client, monkeypatch):
+def test_workers_that_do_not_see_the_store_send_what_they_have(
+    works, tmp_path, same_bits, client, monkeypatch
+):
     stored: list[str] = []
 
     def save_block(folder, block, data):
@@ -120,16 +133,24 @@ def test_workers_that_do_not_see_the_store_send_what_they_have(works, tmp_path, 
     assert {group.cause for group in results.failures} == {group.cause for group in near.failures}
 
 
-def test_bytes_that_do_not_arrive_as_they_were_written_are_refused(works, tmp_path, client, monkeypatch):
+def test_bytes_that_do_not_arrive_as_they_were_written_are_refused(
+    works, tmp_path, client, monkeypatch
+):
     monkeypatch.setattr(crew.Crew, "_probe", ("/nowhere/at/all", "token"))
-    another = types.SimpleNamespace(sha256=lambda data: types.SimpleNamespace(hexdigest=lambda: "another"))
+    another = types.SimpleNamespace(
+        sha256=lambda data: types.SimpleNamespace(hexdigest=lambda: "another")
+    )
     monkeypatch.setattr(crew, "hashlib", another)
     with pytest.raises(AttnlabError, match="did not arrive as it was written"):
         run_plan(plan_of(works, "numbers", 2), tmp_path / "far", executor=Cluster(client))
 
 
-def test_twenty_random_kills_leave_the_results_as_they_were(works, tmp_path, same_bits, client, monkeypatch):
-    monkeypatch.setattr(_chunks, "_MOST_RUNS", 2)  # small chunks: 90 runs then have at least 45 outcomes
+def test_twenty_random_kills_leave_the_results_as_they_were(
+    works, tmp_path, same_bits, client, monkeypatch
+):
+    monkeypatch.setattr(
+        _chunks, "_MOST_RUNS", 2
+    )  # small chunks: 90 runs then have at least 45 outcomes
     runs, draw, heard = 90, random.Random(7), 0
     moments, killed = set(draw.sample(range(1, 45), 20)), []
 
@@ -137,7 +158,9 @@ def test_twenty_random_kills_leave_the_results_as_they_were(works, tmp_path, sam
         nonlocal heard
         heard += 1
         alive: list[int] = []
-        while heard in moments and not alive:  # those that have registered: a nanny gives up on one that dies before
+        while (
+            heard in moments and not alive
+        ):  # those that have registered: a nanny gives up on one that dies before
             alive = list(client.run(os.getpid, on_error="ignore").values())
         if alive:
             killed.append(draw.choice(alive))
@@ -147,12 +170,17 @@ def test_twenty_random_kills_leave_the_results_as_they_were(works, tmp_path, sam
     disturbed = run_plan(plan, tmp_path / "a", executor=Cluster(client), on_event=kill)
     assert len(killed) == 20
     assert (disturbed.finished, disturbed.failed) == (runs, 0)
-    same_bits(disturbed.dataset(), run_plan(plan_of(works, "numbers", runs), tmp_path / "b", processes=0).dataset())
+    same_bits(
+        disturbed.dataset(),
+        run_plan(plan_of(works, "numbers", runs), tmp_path / "b", processes=0).dataset(),
+    )
 
 
 def test_a_killed_worker_loses_only_its_chunk(works, tmp_path, diary, same_bits, client):
     results = run_plan(
-        plan_of(works, "deadly_to_parents", 6, diary=str(diary)), tmp_path / "a", executor=Cluster(client)
+        plan_of(works, "deadly_to_parents", 6, diary=str(diary)),
+        tmp_path / "a",
+        executor=Cluster(client),
     )
     assert (results.finished, results.failed) == (6, 0)
     assert len(list(diary.glob("2-*"))) > 1
@@ -161,9 +189,13 @@ def test_a_killed_worker_loses_only_its_chunk(works, tmp_path, diary, same_bits,
 
 
 def test_a_run_that_always_kills_its_process_fails_alone(works, tmp_path, diary, client):
-    results = run_plan(plan_of(works, "deadly", 4, diary=str(diary)), tmp_path / "a", executor=Cluster(client))
+    results = run_plan(
+        plan_of(works, "deadly", 4, diary=str(diary)), tmp_path / "a", executor=Cluster(client)
+    )
     assert (results.finished, results.failed) == (3, 1)
-    assert [(group.cause, group.runs) for group in results.failures] == [("process died with signal 9", (2,))]
+    assert [(group.cause, group.runs) for group in results.failures] == [
+        ("process died with signal 9", (2,))
+    ]
     assert len(list(diary.glob("2-*"))) == 3
 
 
@@ -186,9 +218,15 @@ LIMIT = 15  # seconds: on a busy machine a worker's first run takes a while
 
 
 @pytest.mark.parametrize("place", ["process", "cluster"])
-def test_a_run_that_hangs_is_stopped_and_the_others_of_its_chunk_are_kept(works, tmp_path, diary, client, place):
-    executor = Processes(1, time_limit=LIMIT) if place == "process" else Cluster(client, time_limit=LIMIT)
-    results = run_plan(plan_of(works, "hanging", 12, diary=str(diary)), tmp_path / "a", executor=executor)
+def test_a_run_that_hangs_is_stopped_and_the_others_of_its_chunk_are_kept(
+    works, tmp_path, diary, client, place
+):
+    executor = (
+        Processes(1, time_limit=LIMIT) if place == "process" else Cluster(client, time_limit=LIMIT)
+    )
+    results = run_plan(
+        plan_of(works, "hanging", 12, diary=str(diary)), tmp_path / "a", executor=executor
+    )
     assert (results.finished, results.failed) == (11, 1)
     (group,) = results.failures
     assert group.cause == f"took longer than the time limit of {LIMIT} s"
@@ -208,7 +246,9 @@ def test_a_run_that_hangs_with_its_whole_process_fails_alone(works, tmp_path, di
 def test_other_versions_are_refused_before_any_work(works, tmp_path, diary, client, monkeypatch):
     monkeypatch.setattr(crew, "versions", lambda: {**worker.versions(), "jax": "0.0.1"})
     with pytest.raises(AttnlabError, match=r"worker tcp://127.* has jax .* \(needed: 0.0.1\)"):
-        run_plan(plan_of(works, "numbers", 4, diary=str(diary)), tmp_path / "a", executor=Cluster(client))
+        run_plan(
+            plan_of(works, "numbers", 4, diary=str(diary)), tmp_path / "a", executor=Cluster(client)
+        )
     assert not list(diary.iterdir())
 
 
@@ -230,7 +270,10 @@ def test_code_that_is_edited_before_workers_load_it_is_refused(works, tmp_path, 
     def edit(event):
         file.write_text(file.read_text().replace("0.5 * settings.seed", "0.25 * settings.seed"))
 
-    with pytest.raises(AttnlabError, match=r"worker tcp://127.* has other code than this command .*edited.py:single"):
+    with pytest.raises(
+        AttnlabError,
+        match=r"worker tcp://127.* has other code than this command .*edited.py:single",
+    ):
         run_plan(plan, tmp_path / "a", executor=Cluster(client), on_event=edit)
     assert Results.read(tmp_path / "a").finished == 0
 
@@ -243,11 +286,15 @@ def test_a_work_function_that_workers_cannot_load(works, tmp_path, client):
     def spoil(event):
         moved.write_text("raise ImportError('no longer')")
 
-    with pytest.raises(AttnlabError, match=r"worker tcp://.* cannot load the work function(.|\n)*no longer"):
+    with pytest.raises(
+        AttnlabError, match=r"worker tcp://.* cannot load the work function(.|\n)*no longer"
+    ):
         run_plan(plan, tmp_path / "sweep", executor=Cluster(client), on_event=spoil)
 
 
-def test_processes_stay_between_sweeps_in_a_context_and_end_with_it(works, tmp_path, diary, client, wait_for):
+def test_processes_stay_between_sweeps_in_a_context_and_end_with_it(
+    works, tmp_path, diary, client, wait_for
+):
     def pids() -> set[int]:
         return {int(path.name.split("-")[1]) for path in diary.iterdir()}
 
@@ -255,7 +302,11 @@ def test_processes_stay_between_sweeps_in_a_context_and_end_with_it(works, tmp_p
         assert executor.width == 2
         run_plan(plan_of(works, "numbers", 4, diary=str(diary)), tmp_path / "a", executor=executor)
         first = pids()
-        run_plan(plan_of(works, "numbers", 4, diary=str(diary), size=4), tmp_path / "b", executor=executor)
+        run_plan(
+            plan_of(works, "numbers", 4, diary=str(diary), size=4),
+            tmp_path / "b",
+            executor=executor,
+        )
         assert pids() == first
     wait_for(lambda: all(has_ended(pid) for pid in first))
     assert client.status == "running"
@@ -266,7 +317,11 @@ def test_ctrl_c_keeps_what_is_finished_and_ends_promptly(
 ):
     folder, base = tmp_path / "sweep", {"seconds": 0.3, "diary": str(diary)}
     script = SCRIPT.format(
-        work=f"{works}:numbers", base=base, runs=60, folder=str(folder), address=client.scheduler.address
+        work=f"{works}:numbers",
+        base=base,
+        runs=60,
+        folder=str(folder),
+        address=client.scheduler.address,
     )
     parent = start_script(script)
     begun, told = interrupt(parent, diary)
@@ -275,10 +330,16 @@ def test_ctrl_c_keeps_what_is_finished_and_ends_promptly(
     wait_for(lambda: not client.processing() or not any(client.processing().values()))
 
 
-def test_workers_stop_what_a_killed_command_had_given_them(works, tmp_path, diary, client, start_script, wait_for):
+def test_workers_stop_what_a_killed_command_had_given_them(
+    works, tmp_path, diary, client, start_script, wait_for
+):
     base = {"seconds": 1000.0, "diary": str(diary)}
     script = SCRIPT.format(
-        work=f"{works}:numbers", base=base, runs=2, folder=str(tmp_path / "a"), address=client.scheduler.address
+        work=f"{works}:numbers",
+        base=base,
+        runs=2,
+        folder=str(tmp_path / "a"),
+        address=client.scheduler.address,
     )
     parent = start_script(script)
     wait_for(lambda: len(list(diary.iterdir())) == 2)
@@ -286,16 +347,29 @@ def test_workers_stop_what_a_killed_command_had_given_them(works, tmp_path, diar
     wait_for(lambda: all(has_ended(int(path.name.split("-")[1])) for path in diary.iterdir()))
 
 
-def test_a_scheduler_that_goes_away_and_comes_back(works, tmp_path, same_bits, start_dask, wait_for, capsys):
+def test_a_scheduler_that_goes_away_and_comes_back(
+    works, tmp_path, same_bits, start_dask, wait_for, capsys
+):
     place = tmp_path / "scheduler.json"
 
     def start() -> list[subprocess.Popen[bytes]]:
         """Each time at another port: the file says where."""
         place.unlink(missing_ok=True)
-        words = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(place))
+        words = (
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "0",
+            "--no-dashboard",
+            "--scheduler-file",
+            str(place),
+        )
         scheduler = start_dask("scheduler", *words)
         wait_for(place.exists)
-        return [scheduler, start_dask("worker", "--nthreads", "1", "--no-nanny", "--scheduler-file", str(place))]
+        return [
+            scheduler,
+            start_dask("worker", "--nthreads", "1", "--no-nanny", "--scheduler-file", str(place)),
+        ]
 
     started = start()
     gone = threading.Event()
@@ -308,13 +382,18 @@ def test_a_scheduler_that_goes_away_and_comes_back(works, tmp_path, same_bits, s
             threading.Timer(1.5, start).start()
 
     plan = plan_of(works, "numbers", 40, seconds=0.05)
-    results = run_plan(plan, tmp_path / "a", executor=Cluster(place), on_event=on_event, progress=False)
+    results = run_plan(
+        plan, tmp_path / "a", executor=Cluster(place), on_event=on_event, progress=False
+    )
     assert gone.is_set()
     assert (results.finished, results.failed) == (40, 0)
     told = capsys.readouterr().err
     assert told.count("is gone; waiting for it") == 1
     assert told.count("the scheduler is back") == 1
-    same_bits(results.dataset(), run_plan(plan_of(works, "numbers", 40), tmp_path / "b", processes=0).dataset())
+    same_bits(
+        results.dataset(),
+        run_plan(plan_of(works, "numbers", 40), tmp_path / "b", processes=0).dataset(),
+    )
 
 
 def test_ctrl_c_while_the_scheduler_is_gone(works, tmp_path, start_dask, start_script, wait_for):
@@ -324,7 +403,11 @@ def test_ctrl_c_while_the_scheduler_is_gone(works, tmp_path, start_dask, start_s
     wait_for(place.exists)
     start_dask("worker", "--nthreads", "1", "--no-nanny", "--scheduler-file", str(place))
     script = SCRIPT.format(
-        work=f"{works}:numbers", base={"seconds": 0.1}, runs=200, folder=str(folder), address=str(place)
+        work=f"{works}:numbers",
+        base={"seconds": 0.1},
+        runs=200,
+        folder=str(folder),
+        address=str(place),
     )
     parent = start_script(script)
     wait_for(lambda: len(list(folder.glob("blocks/*.zip"))) >= 1)

@@ -37,7 +37,9 @@ print("interrupted", results.interrupted, results.finished)
 """
 
 
-def test_one_process_two_processes_and_this_one_agree_bit_for_bit(works, tmp_path, same_bits, monkeypatch):
+def test_one_process_two_processes_and_this_one_agree_bit_for_bit(
+    works, tmp_path, same_bits, monkeypatch
+):
     # Keep all compiled code: one process compiles, the two that follow use what it compiled.
     monkeypatch.setenv("ATTNLAB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
@@ -54,26 +56,36 @@ def test_a_finished_plan_computes_nothing_and_a_larger_one_only_what_is_new(work
     diary.mkdir()
     base = {"diary": str(diary)}
     for seeds, computed in (([0, 1], 2), ([0, 1], 2), ([2, 0, 1, 3], 4)):
-        results = run_plan(Plan(f"{works}:numbers", name="p", base=base, grid={"seed": seeds}), tmp_path, processes=0)
+        results = run_plan(
+            Plan(f"{works}:numbers", name="p", base=base, grid={"seed": seeds}),
+            tmp_path,
+            processes=0,
+        )
         assert results.finished == len(seeds)
         assert len(list(diary.iterdir())) == computed
     assert results.dataset()["count"].values.tolist() == [2**60 + seed for seed in (2, 0, 1, 3)]
 
 
 def test_workers_have_one_thread_and_a_cache(works, tmp_path):
-    data = run_plan(Plan(f"{works}:environment", name="p", grid={"seed": [0]}), tmp_path, processes=1).dataset()
+    data = run_plan(
+        Plan(f"{works}:environment", name="p", grid={"seed": [0]}), tmp_path, processes=1
+    ).dataset()
     told = dict(zip(data.name.values.tolist(), data.setting.values[0].tolist(), strict=True))
     assert "--xla_cpu_multi_thread_eigen=false" in told["XLA_FLAGS"]
     assert (told["OMP_NUM_THREADS"], told["NPROC"], told["JAX_PLATFORMS"]) == ("1", "1", "cpu")
     assert Path(told["JAX_COMPILATION_CACHE_DIR"]).is_dir()
 
 
-def test_a_parent_killed_in_the_middle_goes_on_bit_for_bit(works, tmp_path, start_script, wait_for, same_bits):
+def test_a_parent_killed_in_the_middle_goes_on_bit_for_bit(
+    works, tmp_path, start_script, wait_for, same_bits
+):
     diary = tmp_path / "diary"
     diary.mkdir()
     base = {"seconds": 0.1, "diary": str(diary)}
     work, folder = f"{works}:numbers", tmp_path / "sweep"
-    parent = start_script(SCRIPT.format(work=work, base=base, runs=24, folder=str(folder), processes=2))
+    parent = start_script(
+        SCRIPT.format(work=work, base=base, runs=24, folder=str(folder), processes=2)
+    )
     wait_for(lambda: len(list(folder.glob("blocks/*.zip"))) >= 2)
     parent.kill()
     parent.wait()
@@ -93,7 +105,9 @@ def test_a_killed_worker_loses_only_its_chunk(works, tmp_path, same_bits):
     diary.mkdir()
     grid = {"seed": list(range(6))}
     results = run_plan(
-        Plan(f"{works}:deadly_once", name="p", base={"diary": str(diary)}, grid=grid), tmp_path / "a", processes=2
+        Plan(f"{works}:deadly_once", name="p", base={"diary": str(diary)}, grid=grid),
+        tmp_path / "a",
+        processes=2,
     )
     assert (results.finished, results.failed) == (6, 0)
     whole = run_plan(Plan(f"{works}:numbers", name="p", grid=grid), tmp_path / "b", processes=0)
@@ -103,22 +117,31 @@ def test_a_killed_worker_loses_only_its_chunk(works, tmp_path, same_bits):
 def test_a_run_that_always_kills_its_process_fails_alone(works, tmp_path):
     diary = tmp_path / "diary"
     diary.mkdir()
-    plan = Plan(f"{works}:deadly", name="p", base={"diary": str(diary)}, grid={"seed": list(range(4))})
+    plan = Plan(
+        f"{works}:deadly", name="p", base={"diary": str(diary)}, grid={"seed": list(range(4))}
+    )
     results = run_plan(plan, tmp_path / "a", processes=1)
     assert (results.finished, results.failed) == (3, 1)
-    assert [(group.cause, group.runs) for group in results.failures] == [("process died with signal 9", (2,))]
+    assert [(group.cause, group.runs) for group in results.failures] == [
+        ("process died with signal 9", (2,))
+    ]
     assert len(list(diary.glob("2-*"))) == 3
 
 
 @pytest.mark.parametrize("processes", [0, 2])
-def test_ctrl_c_keeps_what_is_finished_and_ends_promptly(works, tmp_path, start_script, interrupt, processes):
+def test_ctrl_c_keeps_what_is_finished_and_ends_promptly(
+    works, tmp_path, start_script, interrupt, processes
+):
     diary, folder = tmp_path / "diary", tmp_path / "sweep"
     diary.mkdir()
     base = {"seconds": 0.3, "diary": str(diary)}
-    script = SCRIPT.format(work=f"{works}:numbers", base=base, runs=60, folder=str(folder), processes=processes)
+    script = SCRIPT.format(
+        work=f"{works}:numbers", base=base, runs=60, folder=str(folder), processes=processes
+    )
     parent = start_script(script)
     begun, _ = interrupt(parent, diary)
-    # All but the runs that were being computed: also those that waited in memory for their chunk to be written.
+    # All but the runs that were being computed: also those that waited in memory for their chunk to
+    # be written.
     assert Results.read(folder).finished >= begun - max(processes, 1)
     assert not any(alive(pid) for pid in pids(diary) - {parent.pid})
 
@@ -154,7 +177,10 @@ def test_a_work_function_that_workers_cannot_load(works, tmp_path, monkeypatch):
 
 
 def test_processes_that_do_not_start_are_named(works, tmp_path, monkeypatch):
-    monkeypatch.setattr("attnlab.runs._processes.worker_environment", lambda: {"PYTHONPATH": "", "PYTHONHOME": "/no"})
+    monkeypatch.setattr(
+        "attnlab.runs._processes.worker_environment",
+        lambda: {"PYTHONPATH": "", "PYTHONHOME": "/no"},
+    )
     plan = Plan(f"{works}:numbers", name="p", grid={"seed": [0]})
     with pytest.raises(AttnlabError, match="worker processes do not start"):
         run_plan(plan, tmp_path / "sweep", processes=1)
@@ -164,7 +190,9 @@ def test_events_count_to_the_end(works, tmp_path):
     events: list[Event] = []
     plan = Plan(f"{works}:fragile", name="p", grid={"seed": [0, 1, 2]})
     run_plan(plan, tmp_path, executor=InProcess(), on_event=events.append, progress=False)
-    assert events[0] == Event(asked=3, finished=0, failed=0, running=0, rate=None, seconds_left=None)
+    assert events[0] == Event(
+        asked=3, finished=0, failed=0, running=0, rate=None, seconds_left=None
+    )
     last = events[-1]
     assert (last.finished, last.failed, last.running, last.seconds_left) == (2, 1, 0, 0.0)
     assert last.rate is not None
@@ -172,7 +200,12 @@ def test_events_count_to_the_end(works, tmp_path):
 
 
 def test_a_bar_is_drawn_where_asked_for(works, tmp_path, capsys):
-    run_plan(Plan(f"{works}:numbers", name="my {sweep} [b]", grid={"seed": [0]}), tmp_path, processes=0, progress=True)
+    run_plan(
+        Plan(f"{works}:numbers", name="my {sweep} [b]", grid={"seed": [0]}),
+        tmp_path,
+        processes=0,
+        progress=True,
+    )
     assert "my {sweep} [b]" in capsys.readouterr().err
 
 

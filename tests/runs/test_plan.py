@@ -15,8 +15,13 @@ EXAMPLE = "attnlab.runs._example:work"
 
 
 def test_a_product_varies_its_last_field_fastest(works):
-    plan = Plan(f"{works}:numbers", name="p", base={"size": 4}, grid={"seed": [0, 1], "scale": [1, 2.5]})
-    points = [(run.index, run.settings["seed"], run.settings["scale"], run.settings["size"]) for run in plan.runs]
+    plan = Plan(
+        f"{works}:numbers", name="p", base={"size": 4}, grid={"seed": [0, 1], "scale": [1, 2.5]}
+    )
+    points = [
+        (run.index, run.settings["seed"], run.settings["scale"], run.settings["size"])
+        for run in plan.runs
+    ]
     assert points == [(0, 0, 1.0, 4), (1, 0, 2.5, 4), (2, 1, 1.0, 4), (3, 1, 2.5, 4)]
     assert plan.shape == {"seed": 2, "scale": 2}
     assert plan.runs[0].settings["widths"] == (1, 2)
@@ -30,7 +35,9 @@ def test_hashes_are_what_they_always_were():
 
 def test_another_process_finds_the_same_hashes():
     code = f"from attnlab.runs import Plan; print(Plan({EXAMPLE!r}, name='n', grid={{'number': [7]}}).runs[0].hash)"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    told = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.strip()
     assert told == Plan(EXAMPLE, name="other", base={"number": 7.0}).runs[0].hash
 
 
@@ -63,16 +70,26 @@ def test_the_version_enters_the_hash(works):
 def test_json_and_back(works, kind):
     work = f"{works}:numbers"
     if kind == "product":
-        plan = Plan(work, name="p", base={"widths": [3]}, grid={"seed": range(2), "limit": [None, 5]}, root_seed=4)
+        plan = Plan(
+            work,
+            name="p",
+            base={"widths": [3]},
+            grid={"seed": range(2), "limit": [None, 5]},
+            root_seed=4,
+        )
     else:
-        plan = Plan.of_list(work, name="p", settings=[{"seed": 1}, {"seed": 2, "widths": (4,)}], root_seed=4)
+        plan = Plan.of_list(
+            work, name="p", settings=[{"seed": 1}, {"seed": 2, "widths": (4,)}], root_seed=4
+        )
     again = Plan.from_json(json.loads(json.dumps(plan.to_json())))
     assert again == plan
     assert again.runs == plan.runs
 
 
 def test_numpy_values_are_python_values(works):
-    plan = Plan(f"{works}:numbers", name="p", grid={"seed": np.arange(2), "scale": [np.float64(0.5)]})
+    plan = Plan(
+        f"{works}:numbers", name="p", grid={"seed": np.arange(2), "scale": [np.float64(0.5)]}
+    )
     assert type(plan.runs[1].settings["seed"]) is int
     assert type(plan.runs[1].settings["scale"]) is float
 
@@ -81,7 +98,10 @@ def test_keys_differ_between_runs_and_stay_when_the_plan_grows(works):
     import jax
 
     def keys(plan):
-        return [tuple(jax.random.key_data(run.context(plan.root_seed).key()).tolist()) for run in plan.runs]
+        return [
+            tuple(jax.random.key_data(run.context(plan.root_seed).key()).tolist())
+            for run in plan.runs
+        ]
 
     small = keys(Plan(f"{works}:numbers", name="p", grid={"seed": [1, 2]}))
     large = keys(Plan(f"{works}:numbers", name="p", grid={"seed": [0, 1, 2]}))
@@ -95,7 +115,11 @@ def test_keys_differ_between_runs_and_stay_when_the_plan_grows(works):
 @pytest.mark.parametrize(
     ("base", "grid", "words"),
     [
-        ({"sede": 0}, {}, r"Numbers has no field 'sede': did you mean 'seed'\? Known: seed, size, scale"),
+        (
+            {"sede": 0},
+            {},
+            r"Numbers has no field 'sede': did you mean 'seed'\? Known: seed, size, scale",
+        ),
         ({"seed": 0}, {"scales": [1]}, "did you mean 'scale'"),
         ({"seed": "0"}, {}, r"Numbers.seed: got '0' \(str\), expected int"),
         ({"seed": True}, {}, r"got True \(bool\), expected int"),

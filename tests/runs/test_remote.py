@@ -1,4 +1,6 @@
-"""Stores at URLs: the same bits as in a folder, one owner at a time, and nothing lost when writing is refused."""
+"""Stores at URLs: the same bits as in a folder, one owner at a time, and nothing lost when writing
+is refused.
+"""
 
 import json
 import os
@@ -11,7 +13,16 @@ import pytest
 from typer.testing import CliRunner
 
 from attnlab._errors import AttnlabError
-from attnlab._places import is_file, listed, local_copy, place, put_bytes, read_bytes, share, working_copy
+from attnlab._places import (
+    is_file,
+    listed,
+    local_copy,
+    place,
+    put_bytes,
+    read_bytes,
+    share,
+    working_copy,
+)
 from attnlab.cli._main import app
 from attnlab.runs import Plan, Results, Store, StoreWarning, run_plan, save_record, unlock
 from attnlab.runs import _lock as locks
@@ -36,7 +47,14 @@ def flags(url):
 def put_flag(url, name="0" * 32, **changed):
     """The flag of a command on another machine."""
     now = time.time()
-    flag = {"pid": 7, "host": "elsewhere", "machine": "other", "since": now - 60, "beat": now, "held": True}
+    flag = {
+        "pid": 7,
+        "host": "elsewhere",
+        "machine": "other",
+        "since": now - 60,
+        "beat": now,
+        "held": True,
+    }
     put_bytes(place(url) / "locks" / f"{name}.json", json.dumps(flag | changed).encode())
 
 
@@ -64,7 +82,9 @@ def test_a_sweep_at_a_url_goes_on_where_it_was(works, tmp_path, url):
 
 @pytest.mark.parametrize("processes", [0, 1])
 def test_failures_are_kept_at_a_url(works, url, processes):
-    results = run_plan(Plan(f"{works}:fragile", name="p", grid={"seed": [0, 1, 2, 3]}), url, processes=processes)
+    results = run_plan(
+        Plan(f"{works}:fragile", name="p", grid={"seed": [0, 1, 2, 3]}), url, processes=processes
+    )
     assert (results.finished, results.failed) == (2, 2)
     assert {group.cause for group in Results.read(url).failures} == {
         "RuntimeError: the model diverged",
@@ -116,12 +136,16 @@ def test_a_file_systems_own_error_is_told_like_any_other(plan, url, monkeypatch)
         raise ForeignError("no credentials")
 
     monkeypatch.setattr(type(place(url).fs), "pipe_file", refuse)  # pyright: ignore[reportAttributeAccessIssue]
-    with pytest.raises(AttnlabError, match=r"cannot write to memory://.*ForeignError: no credentials"):
+    with pytest.raises(
+        AttnlabError, match=r"cannot write to memory://.*ForeignError: no credentials"
+    ):
         run_plan(plan, url, processes=0)
 
 
 @pytest.mark.parametrize("processes", [0, 1])
-def test_a_url_that_becomes_read_only_keeps_what_is_finished(works, tmp_path, url, monkeypatch, same_bits, processes):
+def test_a_url_that_becomes_read_only_keeps_what_is_finished(
+    works, tmp_path, url, monkeypatch, same_bits, processes
+):
     plan = Plan(f"{works}:numbers", name="p", grid={"seed": list(range(8))})
     fs = type(place(url).fs)  # pyright: ignore[reportAttributeAccessIssue]
     write, written = fs.pipe_file, []
@@ -138,7 +162,9 @@ def test_a_url_that_becomes_read_only_keeps_what_is_finished(works, tmp_path, ur
         run_plan(plan, url, processes=processes)
     monkeypatch.undo()
     assert 1 <= Results.read(url).finished < 8
-    same_bits(run_plan(plan, url, processes=0).dataset(), run_plan(plan, tmp_path, processes=0).dataset())
+    same_bits(
+        run_plan(plan, url, processes=0).dataset(), run_plan(plan, tmp_path, processes=0).dataset()
+    )
 
 
 def test_a_second_command_at_a_url_is_refused_in_words(plan, url):
@@ -170,7 +196,9 @@ def test_a_flag_that_cannot_be_read_is_somebodys(plan, url):
 
 
 def test_of_two_that_ask_at_once_the_lower_id_wins(url, monkeypatch):
-    """Both flags are up before either looks: the higher takes its own back, the lower waits for that and holds."""
+    """Both flags are up before either looks: the higher takes its own back, the lower waits for
+    that and holds.
+    """
     monkeypatch.setattr(locks, "_MOMENT_SECONDS", 0.01)
     one, other = sorted((UrlLock(place(url)) for _ in range(2)), key=lambda lock: lock._id)
     both_up, refused = threading.Barrier(2), []
@@ -206,7 +234,9 @@ def test_an_asker_that_never_leaves_is_not_waited_for_in_vain(url, monkeypatch):
     assert len(flags(url)) == 1
 
 
-def test_a_holder_gives_signs_of_life_and_notices_that_it_lost_the_lock(plan, url, monkeypatch, wait_for):
+def test_a_holder_gives_signs_of_life_and_notices_that_it_lost_the_lock(
+    plan, url, monkeypatch, wait_for
+):
     monkeypatch.setattr(locks, "_BEAT_SECONDS", 0.02)
     with Store.open(url, plan) as store:
         (name,) = flags(url)
@@ -215,7 +245,10 @@ def test_a_holder_gives_signs_of_life_and_notices_that_it_lost_the_lock(plan, ur
         store.note([], [])
         assert len(unlock(place(url))) == 1
         wait_for(lambda: store._lock is not None and store._lock.lost is not None)
-        with pytest.raises(AttnlabError, match="was taken away from this command by a command that removed its lock"):
+        with pytest.raises(
+            AttnlabError,
+            match="was taken away from this command by a command that removed its lock",
+        ):
             store.note([], [])
         assert not flags(url)  # what was taken away is not taken back
 
@@ -236,7 +269,10 @@ def test_a_local_lock_of_another_machine_can_be_taken_away(plan, tmp_path):
     assert unlock(folder) == []
     (folder / "lock").write_text(json.dumps({"pid": 1, "host": "elsewhere"}))
     assert unlock(folder) == ["process 1 on elsewhere"]
-    with Store.open(folder, plan), pytest.raises(AttnlabError, match="which is running: stop it instead"):
+    with (
+        Store.open(folder, plan),
+        pytest.raises(AttnlabError, match="which is running: stop it instead"),
+    ):
         unlock(folder)
 
 
@@ -251,14 +287,29 @@ def test_a_command_writes_its_record_and_page_to_a_url(tmp_path, url):
     from attnlab.report import write_dynamics
     from attnlab.studies import checked_folder, read_exploration
 
-    sizes = ["--sentences", "100", "--dictionary", "50", "--steps", "20", "--reach", "1", "--seeds", "2"]
-    assert f"page: {url}/report.html" in command("dynamics", *sizes, "--out", url, "--processes", "0")
+    sizes = [
+        "--sentences",
+        "100",
+        "--dictionary",
+        "50",
+        "--steps",
+        "20",
+        "--reach",
+        "1",
+        "--seeds",
+        "2",
+    ]
+    assert f"page: {url}/report.html" in command(
+        "dynamics", *sizes, "--out", url, "--processes", "0"
+    )
     stored = read_exploration(url)
     assert stored.data["dynamics"].sizes["seed"] == 2
     page = read_bytes(place(url) / "report.html")
     assert page == write_dynamics(tmp_path, stored.data, stored.about).read_bytes()
     figures = {path.name: path.read_bytes() for path in (tmp_path / "figures").iterdir()}
-    assert {name: read_bytes(place(url) / "figures" / name) for name in listed(place(url) / "figures")} == figures
+    assert {
+        name: read_bytes(place(url) / "figures" / name) for name in listed(place(url) / "figures")
+    } == figures
     put_bytes(place(url) / "report.html", b"")
     assert f"page: {url}/report.html" in command("report", url)
     assert read_bytes(place(url) / "report.html") == page
@@ -268,7 +319,9 @@ def test_a_command_writes_its_record_and_page_to_a_url(tmp_path, url):
 
 
 def test_verdicts_at_a_url_are_drawn_again(url):
-    save_record(place(url), "claims.json", 2, {"about": {"seeds": 1}, "claims": [], "looks": {}}, {})
+    save_record(
+        place(url), "claims.json", 2, {"about": {"seeds": 1}, "claims": [], "looks": {}}, {}
+    )
     assert f"page: {url}/report.html" in command("report", url)
 
 
@@ -304,7 +357,12 @@ def test_a_folder_that_is_mapped_into_memory_has_a_copy_here(url, tmp_path, monk
     copied = local_copy(str(there), "whole.json")
     assert copied.is_relative_to(tmp_path / "second")
     assert (copied / "train" / "words.npy").read_bytes() == b"words"
-    assert local_copy(tmp_path, "whole.json") == working_copy(tmp_path) == share(tmp_path, tmp_path, "x") == tmp_path
+    assert (
+        local_copy(tmp_path, "whole.json")
+        == working_copy(tmp_path)
+        == share(tmp_path, tmp_path, "x")
+        == tmp_path
+    )
 
 
 def test_a_corpus_at_a_url_is_opened_from_a_copy(url, tmp_path, monkeypatch):

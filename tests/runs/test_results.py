@@ -32,7 +32,9 @@ def test_a_product_has_its_fields_for_dimensions(works, tmp_path):
 
 def test_a_list_has_runs_for_a_dimension_and_settings_for_coordinates(works, tmp_path):
     settings = [{"seed": 5, "scale": 2}, {"seed": 7, "widths": (9,), "limit": 3}]
-    data = run_plan(Plan.of_list(f"{works}:numbers", "l", settings), tmp_path, processes=0).dataset()
+    data = run_plan(
+        Plan.of_list(f"{works}:numbers", "l", settings), tmp_path, processes=0
+    ).dataset()
     assert data.value.dims == ("run", "step")
     assert data.seed.dims == ("run",)
     assert data.seed.values.tolist() == [5, 7]
@@ -42,7 +44,9 @@ def test_a_list_has_runs_for_a_dimension_and_settings_for_coordinates(works, tmp
 
 
 def test_missing_runs_are_nan_and_the_rest_stays(works, tmp_path):
-    results = run_plan(Plan(f"{works}:fragile", name="p", grid={"seed": list(range(8))}), tmp_path, processes=0)
+    results = run_plan(
+        Plan(f"{works}:fragile", name="p", grid={"seed": list(range(8))}), tmp_path, processes=0
+    )
     data = results.dataset()
     gone = [1, 3, 5, 7]
     assert np.isnan(data.value.sel(seed=gone)).all()
@@ -66,7 +70,9 @@ def test_failures_are_grouped_by_cause(works, tmp_path):
 
 
 def test_only_some_variables(works, tmp_path):
-    results = run_plan(Plan(f"{works}:numbers", name="p", grid={"seed": [0, 1]}), tmp_path, processes=0)
+    results = run_plan(
+        Plan(f"{works}:numbers", name="p", grid={"seed": [0, 1]}), tmp_path, processes=0
+    )
     assert set(results.select(["value"]).variables) == {"value", "step", "time", "seed"}
     assert set(results.select(["count"]).variables) == {"count", "seed"}
     with pytest.raises(AttnlabError, match=r"no variable 'valeu': did you mean 'value'\?"):
@@ -97,13 +103,17 @@ def test_different_labels_are_put_side_by_side(combined):
 
 
 def test_lengths_without_labels_end_in_nan(combined):
-    data = combined(xr.Dataset({"v": ("k", [1, 2])}), xr.Dataset({"v": ("k", [3])}), xr.Dataset({"w": 1}))
+    data = combined(
+        xr.Dataset({"v": ("k", [1, 2])}), xr.Dataset({"v": ("k", [3])}), xr.Dataset({"w": 1})
+    )
     np.testing.assert_array_equal(data.v, [[1, 2], [3, np.nan], [np.nan, np.nan]])
     np.testing.assert_array_equal(data.w, [np.nan, np.nan, 1])
 
 
 def test_coordinates_that_differ_get_the_plans_dimensions(combined):
-    one, two = (xr.Dataset({"v": ("k", [1, 2])}, {"time": ("k", [0.0, t]), "unit": 3}) for t in (1.0, 2.0))
+    one, two = (
+        xr.Dataset({"v": ("k", [1, 2])}, {"time": ("k", [0.0, t]), "unit": 3}) for t in (1.0, 2.0)
+    )
     data = combined(one, two)
     assert data.time.dims == ("seed", "k")
     assert "time" in data.coords
@@ -134,11 +144,16 @@ def test_contradictions_are_named(combined):
     with pytest.raises(AttnlabError, match="labels in some runs"):
         combined(xr.Dataset({"v": ("k", [1])}, {"k": [1]}), xr.Dataset({"v": ("k", [1])}))
     with pytest.raises(AttnlabError, match="repeats labels"):
-        combined(xr.Dataset({"v": ("k", [1, 2])}, {"k": [1, 1]}), xr.Dataset({"v": ("k", [1])}, {"k": [2]}))
+        combined(
+            xr.Dataset({"v": ("k", [1, 2])}, {"k": [1, 1]}),
+            xr.Dataset({"v": ("k", [1])}, {"k": [2]}),
+        )
 
 
 def test_a_sweep_without_a_finished_run_is_empty_and_says_so(works, tmp_path):
-    results = run_plan(Plan(f"{works}:fragile", name="p", grid={"seed": [1, 5]}), tmp_path, processes=0)
+    results = run_plan(
+        Plan(f"{works}:fragile", name="p", grid={"seed": [1, 5]}), tmp_path, processes=0
+    )
     assert results.dataset().sizes == {"seed": 2}
     assert results.dataset().attrs["finished"] == 0
     assert not results.ok

@@ -1,4 +1,6 @@
-"""By which code a run was made: what counts as an edit, and what becomes of runs that were made before it."""
+"""By which code a run was made: what counts as an edit, and what becomes of runs that were made
+before it.
+"""
 
 from __future__ import annotations
 
@@ -93,12 +95,18 @@ KEEPS = {
     "a docstring": ("study.py", '"""Some numbers."""', '"""Other numbers, in\n    more words."""'),
     "the file's docstring": ("study.py", "What the file is about", "What else the file is about"),
     "a docstring of the settings": ("study.py", "What may be set.", "All that may be set."),
-    "layout": ("study.py", "_helper(settings.scale) + halve(draw)", "(_helper(settings.scale)\n        + halve(draw))"),
+    "layout": (
+        "study.py",
+        "_helper(settings.scale) + halve(draw)",
+        "(_helper(settings.scale)\n        + halve(draw))",
+    ),
     "the order of definitions": (
         "study.py",
-        'def _helper(x: Unit) -> float:\n    # why it is so\n    return FACTOR * x + TABLE["two"]\n\n'
+        "def _helper(x: Unit) -> float:\n    # why it is so\n    return FACTOR * x + "
+        'TABLE["two"]\n\n'
         "class Unit(float):\n    width = 3\n",
-        'class Unit(float):\n    width = 3\n\ndef _helper(x: Unit) -> float:\n    return FACTOR * x + TABLE["two"]\n',
+        "class Unit(float):\n    width = 3\n\ndef _helper(x: Unit) -> float:\n    return FACTOR * "
+        'x + TABLE["two"]\n',
     ),
     "another work function": ("study.py", '{"value": 0.0}', '{"value": 1.0}'),
     "a criterion": ("study.py", "data.value < LEVEL", "data.value > LEVEL"),
@@ -107,13 +115,29 @@ KEEPS = {
     "a module of figures": ("own_figures.py", "return given", "return None"),
     "what only runs as a script": ("study.py", "print(figure(None))", "print(figure(1))"),
     "an import for type checkers": ("own_types.py", "int", "float"),
-    "a new import that others use": ("study.py", "def figure(data):", "import math\n\ndef figure(data, size=math.pi):"),
-    "a module that the package passes on for others": ("own_package/_two.py", "return x", "return -x"),
-    "a new name that the package passes on": ("own_package/__init__.py", "import unused", "import unused as spare"),
+    "a new import that others use": (
+        "study.py",
+        "def figure(data):",
+        "import math\n\ndef figure(data, size=math.pi):",
+    ),
+    "a module that the package passes on for others": (
+        "own_package/_two.py",
+        "return x",
+        "return -x",
+    ),
+    "a new name that the package passes on": (
+        "own_package/__init__.py",
+        "import unused",
+        "import unused as spare",
+    ),
 }
 MAKES_STALE = {
     "the body": ("study.py", "+ shifted(1.0)", "- shifted(1.0)"),
-    "an error that is raised": ("study.py", "    draw = np", "    raise RuntimeError\n    draw = np"),
+    "an error that is raised": (
+        "study.py",
+        "    draw = np",
+        "    raise RuntimeError\n    draw = np",
+    ),
     "a default of the settings": ("study.py", "scale: float = 1.0", "scale: float = 2.0"),
     "a helper": ("study.py", "FACTOR * x", "FACTOR / x"),
     "a constant": ("study.py", "FACTOR = 2.0", "FACTOR = 3.0"),
@@ -133,7 +157,11 @@ MAKES_STALE = {
     "a module that is imported in the function": ("own_inner.py", "x + 1", "x + 2"),
     "a module that the package passes on": ("own_package/_one.py", "deep(x)", "deep(-x)"),
     "a module inside of the package": ("own_package/_three.py", "return x", "return -x"),
-    "what the package does on import": ("own_package/__init__.py", "from ._two", "import own_types\nfrom ._two"),
+    "what the package does on import": (
+        "own_package/__init__.py",
+        "from ._two",
+        "import own_types\nfrom ._two",
+    ),
 }
 
 
@@ -167,7 +195,11 @@ def test_an_edit_that_may_matter_changes_the_source(tmp_path, what):
     [
         ("package._two.unused(1.0)", "own_package/_two.py", True),
         ("package.unused(1.0)", "own_package/_two.py", True),
-        ("getattr(package, 'unused')(1.0)", "own_package/_two.py", True),  # the whole package, as nobody can tell
+        (
+            "getattr(package, 'unused')(1.0)",
+            "own_package/_two.py",
+            True,
+        ),  # the whole package, as nobody can tell
         ("package.passed_on(1.0)", "own_package/_two.py", False),
         ("package.__name__", "own_package/_two.py", False),
     ],
@@ -196,7 +228,9 @@ def test_a_star_import_counts_whole(tmp_path):
     star = ("study.py", "from own_helper import halve", "from own_helper import *")
     write(tmp_path / "a", star)
     path = write(tmp_path / "b", star)
-    path.with_name("own_helper.py").write_text(FOLDER["own_helper.py"].replace("HALF * x", "HALF + x"))
+    path.with_name("own_helper.py").write_text(
+        FOLDER["own_helper.py"].replace("HALF * x", "HALF + x")
+    )
     assert hash_of(tmp_path / "a" / "study.py") != hash_of(path)
 
 
@@ -204,11 +238,19 @@ def test_works_of_attnlab_reach_what_trains_and_not_what_judges():
     source = load_work("attnlab.studies:train_topic").source
     root = Path(sys.modules["attnlab"].__file__ or "").parent
     names = {path.relative_to(root).as_posix() for path in source.files}
-    assert {"studies/_topic.py", "training/_drive.py", "models/_incidence.py", "models/_native.cc"} <= names
+    assert {
+        "studies/_topic.py",
+        "training/_drive.py",
+        "models/_incidence.py",
+        "models/_native.cc",
+    } <= names
     assert {"_precision.py", "tasks/_topic.py", "dynamics/_reduced.py"} <= names
     rooms = {name.split("/")[0] for name in names}
     assert rooms.isdisjoint({"claims", "report", "cli", "complexity", "landscape"})
-    assert {name for name in names if name.startswith("runs/")} == {"runs/__init__.py", "runs/_context.py"}
+    assert {name for name in names if name.startswith("runs/")} == {
+        "runs/__init__.py",
+        "runs/_context.py",
+    }
     passed_on = load_work("attnlab.studies._topic:train_topic").source
     assert source.hash == passed_on.hash
     assert load_work("attnlab.studies:fit_samples").source.hash != source.hash
@@ -222,12 +264,18 @@ def test_installed_packages_do_not_count(tmp_path, monkeypatch):
     for place, value in (("a", 1), ("b", 2)):
         (installed / "own_installed.py").write_text(f"THING = {value}\n")
         hashes.append(
-            hash_of(write(tmp_path / place, ("study.py", "import functools", "import own_installed, functools")))
+            hash_of(
+                write(
+                    tmp_path / place,
+                    ("study.py", "import functools", "import own_installed, functools"),
+                )
+            )
         )
     assert hashes[0] == hashes[1]
 
 
-# From here on with runs. Other code lies in another folder under the same file name, so that it is the same sweep.
+# From here on with runs. Other code lies in another folder under the same file name, so that it is
+# the same sweep.
 
 RUNS = """
 import dataclasses
@@ -279,11 +327,15 @@ def test_an_error_put_into_a_work_function_shows(plan_by, tmp_path):
     assert (after.finished, after.failed, after.stale) == (0, 4, 4)
     assert "edited" in after.failures[0].cause
     back = run_plan(plan_by(4), tmp_path / "s", processes=0)
-    assert (back.finished, back.failed, back.stale) == (4, 0, 0), "nor is a failure of other code one of this code"
+    assert (back.finished, back.failed, back.stale) == (4, 0, 0), (
+        "nor is a failure of other code one of this code"
+    )
     assert values(back) == values(before)
 
 
-def test_runs_of_other_code_are_kept_and_computed_anew_with_the_same_random_numbers(plan_by, tmp_path):
+def test_runs_of_other_code_are_kept_and_computed_anew_with_the_same_random_numbers(
+    plan_by, tmp_path
+):
     first = values(run_plan(plan_by(4), tmp_path / "s", processes=0))
     edited = run_plan(plan_by(4, SHIFTED), tmp_path / "s", processes=0)
     assert (edited.finished, edited.stale, edited.reused) == (4, 4, 0)
@@ -374,7 +426,9 @@ def test_reading_imports_nothing_and_knows_what_counts(plan_by, tmp_path):
 
 @pytest.mark.parametrize("executor", [Processes(2), None])
 def test_code_that_is_edited_while_a_sweep_begins(plan_by, tmp_path, executor):
-    """Workers load the file after the sweep has begun; this process has loaded it, and goes on with what it has."""
+    """Workers load the file after the sweep has begun; this process has loaded it, and goes on with
+    what it has.
+    """
     plan = plan_by(4)
     file = Path(plan.work.rpartition(":")[0])
 
@@ -384,19 +438,29 @@ def test_code_that_is_edited_while_a_sweep_begins(plan_by, tmp_path, executor):
     if executor is None:
         results = run_plan(plan, tmp_path / "s", processes=0, on_event=edit)
         assert max(values(results)) < 50
-        with pytest.raises(AttnlabError, match="was edited after this process had loaded it; restart Python"):
+        with pytest.raises(
+            AttnlabError, match="was edited after this process had loaded it; restart Python"
+        ):
             run_plan(plan, tmp_path / "s", processes=0)
         return
-    with pytest.raises(CodeChanged, match=r"study.py:work changed while the sweep was under way.*start the same"):
+    with pytest.raises(
+        CodeChanged, match=r"study.py:work changed while the sweep was under way.*start the same"
+    ):
         run_plan(plan, tmp_path / "s", executor=executor, on_event=edit)
     assert Results.read(tmp_path / "s").finished == 0
 
 
-@pytest.mark.parametrize(("edit", "refused"), [("VALUE = 2.0  # a comment", False), ("VALUE = 3.0", True)])
-def test_a_module_that_is_edited_before_the_work_function_loads_it(tmp_path, monkeypatch, edit, refused):
+@pytest.mark.parametrize(
+    ("edit", "refused"), [("VALUE = 2.0  # a comment", False), ("VALUE = 3.0", True)]
+)
+def test_a_module_that_is_edited_before_the_work_function_loads_it(
+    tmp_path, monkeypatch, edit, refused
+):
     name = f"own_lazy_{refused}".lower()
     (tmp_path / f"{name}.py").write_text("VALUE = 2.0")
-    text = RUNS.replace("0.0 + draw", "0.0 + VALUE").replace("    draw =", f"    from {name} import VALUE\n    draw =")
+    text = RUNS.replace("0.0 + draw", "0.0 + VALUE").replace(
+        "    draw =", f"    from {name} import VALUE\n    draw ="
+    )
     (tmp_path / "study.py").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
     plan = Plan(f"{tmp_path / 'study.py'}:work", name="p", grid={"seed": [0, 1]})
@@ -405,7 +469,9 @@ def test_a_module_that_is_edited_before_the_work_function_loads_it(tmp_path, mon
         (tmp_path / f"{name}.py").write_text(edit)
 
     if refused:
-        with pytest.raises(CodeChanged, match=f"{name}.py was edited while the sweep was under way"):
+        with pytest.raises(
+            CodeChanged, match=f"{name}.py was edited while the sweep was under way"
+        ):
             run_plan(plan, tmp_path / "s", processes=0, on_event=change)
         assert Results.read(tmp_path / "s").finished == 0
     else:

@@ -15,7 +15,16 @@ import xarray as xr
 from attnlab._errors import AttnlabError
 from attnlab._places import listed
 from attnlab._sealed import seal
-from attnlab.runs import AbstractExecutor, Failure, Plan, Results, Store, StoreWarning, Worker, run_plan
+from attnlab.runs import (
+    AbstractExecutor,
+    Failure,
+    Plan,
+    Results,
+    Store,
+    StoreWarning,
+    Worker,
+    run_plan,
+)
 from attnlab.runs._record import Block, read_block_label, write_block_label
 from attnlab.runs._stack import Stack
 from attnlab.runs._store import _batches, _is_small, save_failures, save_runs
@@ -66,19 +75,28 @@ def test_one_run_comes_back_as_it_was(plan, folder):
 def test_every_storable_type_survives(tmp_path):
     data = xr.Dataset(
         {
-            "complex": ("x", np.array([1j, np.nan])), "tiny": ("x", np.array([1, 2], np.uint8)),
-            "half": ((), np.float16(0.1)), "nothing": ("empty", np.zeros(0)), "deep": (("x", "y"), np.eye(2, 3)),
-            "words": ("x", np.array(["", "naïve <b>"])), "pandas": ("x", np.array(["a", "bc"], dtype=object)),
-            "minus": ((), -0.0), "swapped": ("x", np.array([1.5, 2.5], ">f8")),
+            "complex": ("x", np.array([1j, np.nan])),
+            "tiny": ("x", np.array([1, 2], np.uint8)),
+            "half": ((), np.float16(0.1)),
+            "nothing": ("empty", np.zeros(0)),
+            "deep": (("x", "y"), np.eye(2, 3)),
+            "words": ("x", np.array(["", "naïve <b>"])),
+            "pandas": ("x", np.array(["a", "bc"], dtype=object)),
+            "minus": ((), -0.0),
+            "swapped": ("x", np.array([1.5, 2.5], ">f8")),
         },
         coords={"x": ["p", "q"], "place": ("y", [0.1, 0.2, np.nan]), "lonely": 3},
         attrs={"nan": 1.0, "nested": {"a": [1, None, "x"]}, "array": np.arange(2)},
-    )  # fmt: skip
+    )
     (tmp_path / "blocks").mkdir()
-    block = save_runs(tmp_path, [Stack.of_run("aa", data), Stack.of_run("bb", data.assign(minus=1.0))], "")
+    block = save_runs(
+        tmp_path, [Stack.of_run("aa", data), Stack.of_run("bb", data.assign(minus=1.0))], ""
+    )
     from attnlab.runs._block import unpack
 
-    stored = next(s for s in unpack(tmp_path / "blocks" / f"{block.stem}.zip") if "aa" in s.hashes).dataset("aa")
+    stored = next(
+        s for s in unpack(tmp_path / "blocks" / f"{block.stem}.zip") if "aa" in s.hashes
+    ).dataset("aa")
     assert stored.pandas.dtype.kind == "U"
     assert str(stored.minus.item()) == "-0.0"
     xr.testing.assert_equal(stored, data)
@@ -99,7 +117,10 @@ def test_a_block_is_plain_zarr_for_others(folder):
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (xr.Dataset({"a": ("x", np.array([object()], dtype=object))}), "'a' has type object.*without pickle"),
+        (
+            xr.Dataset({"a": ("x", np.array([object()], dtype=object))}),
+            "'a' has type object.*without pickle",
+        ),
         (xr.Dataset({"a": ("x", np.array(["2020"], dtype="M8[s]"))}), "'a' has type datetime64"),
         (xr.Dataset({"a/b": 1}), "without '/'"),
         (xr.Dataset({"a": 1}, attrs={"f": len}), "builtin_function_or_method"),
@@ -112,7 +133,9 @@ def test_what_cannot_be_stored_is_refused_in_words(data, words):
 
 
 def test_an_object_fails_its_run_and_no_other(works, tmp_path):
-    results = run_plan(Plan(f"{works}:opaque", name="p", grid={"seed": [0, 1]}), tmp_path, processes=0)
+    results = run_plan(
+        Plan(f"{works}:opaque", name="p", grid={"seed": [0, 1]}), tmp_path, processes=0
+    )
     assert (results.finished, results.failed) == (1, 1)
     assert "'thing' has type object" in results.failures[0].cause
 
@@ -197,8 +220,14 @@ def test_half_written_files_are_nothing(plan, small_blocks):
         ('{"kind": "attnlab sweep", "schema": 99, "package": "9.0"}', "has schema 99.*9.0"),
         ('{"kind": "attnlab sweep", "schema": 1, "plan": {}}', "has no checksum.*older attnlab"),
         (seal("attnlab sweep", 1, {"created": "", "plan": {}}).decode(), "it has no 'sources'"),
-        (seal("attnlab sweep", 1, {"created": "", "plan": {}, "sources": SOURCES}).decode(), "not a stored plan"),
-        (seal("attnlab sweep", 1, {"created": "", "plan": {}}).decode().replace('""', '"x"'), "edited by hand"),
+        (
+            seal("attnlab sweep", 1, {"created": "", "plan": {}, "sources": SOURCES}).decode(),
+            "not a stored plan",
+        ),
+        (
+            seal("attnlab sweep", 1, {"created": "", "plan": {}}).decode().replace('""', '"x"'),
+            "edited by hand",
+        ),
     ],
 )
 def test_a_foreign_plan_is_refused_and_kept(plan, folder, content, words):
@@ -240,7 +269,9 @@ def test_merging_keeps_every_bit_and_needs_few_files(plan, small_blocks, monkeyp
     same_bits(Results.read(folder).dataset(), before)
 
 
-def test_a_crash_while_merging_leaves_harmless_duplicates(plan, small_blocks, monkeypatch, same_bits):
+def test_a_crash_while_merging_leaves_harmless_duplicates(
+    plan, small_blocks, monkeypatch, same_bits
+):
     folder, before = small_blocks
     monkeypatch.undo()
     many = len(blocks(folder))
@@ -267,7 +298,10 @@ def test_a_reader_follows_a_merge(plan, small_blocks, monkeypatch, same_bits):
 
 
 def test_a_second_command_is_refused(plan, folder):
-    with Store.open(folder, plan), pytest.raises(AttnlabError, match=f"in use by process {os.getpid()} on"):
+    with (
+        Store.open(folder, plan),
+        pytest.raises(AttnlabError, match=f"in use by process {os.getpid()} on"),
+    ):
         run_plan(plan, folder, processes=0)
     assert run_plan(plan, folder, processes=0).finished == 6
 
@@ -282,7 +316,9 @@ def test_the_lock_of_the_dead_is_taken_over_that_of_another_machine_is_not(plan,
         run_plan(plan, folder, processes=0)
 
 
-def test_a_full_disk_is_one_clear_message_and_loses_nothing(works, tmp_path, monkeypatch, same_bits):
+def test_a_full_disk_is_one_clear_message_and_loses_nothing(
+    works, tmp_path, monkeypatch, same_bits
+):
     first = Plan(f"{works}:numbers", name="p", grid={"seed": [0, 1, 2]})
     run_plan(first, tmp_path / "a", processes=0)
     before = Results.read(tmp_path / "a").select(["value", "single"])
@@ -300,7 +336,9 @@ def test_a_full_disk_is_one_clear_message_and_loses_nothing(works, tmp_path, mon
         run_plan(whole, tmp_path / "a", processes=0)
     monkeypatch.undo()
     assert 3 <= Results.read(tmp_path / "a").finished < 8
-    same_bits(Results.read(tmp_path / "a").select(["value", "single"]).isel(seed=slice(0, 3)), before)
+    same_bits(
+        Results.read(tmp_path / "a").select(["value", "single"]).isel(seed=slice(0, 3)), before
+    )
     again = run_plan(whole, tmp_path / "a", processes=0)
     same_bits(again.dataset(), run_plan(whole, tmp_path / "b", processes=0).dataset())
     assert not list((tmp_path / "a" / "blocks").glob(".tmp-*"))
@@ -313,7 +351,9 @@ def test_a_folder_that_cannot_be_made(plan, tmp_path):
 
 
 class OneByOne(AbstractExecutor):
-    """Workers whose chunks are single runs, as slow runs have them; counts the folder's files after each."""
+    """Workers whose chunks are single runs, as slow runs have them; counts the folder's files after
+    each.
+    """
 
     def __init__(self, folder):
         self._folder = folder
@@ -336,7 +376,9 @@ def count_files(folder):
 
 @pytest.mark.parametrize("work", ["single", "failing"])
 def test_a_long_sweep_never_needs_many_files(works, tmp_path, same_bits, work):
-    """Of 200 blocks or failures at most 64 wait to be merged: two files a block, and lock, plan, the merged block."""
+    """Of 200 blocks or failures at most 64 wait to be merged: two files a block, and lock, plan,
+    the merged block.
+    """
     plan = Plan(f"{works}:{work}", name="p", grid={"seed": list(range(200))})
     executor = OneByOne(tmp_path / "few")
     results = run_plan(plan, tmp_path / "few", executor=executor, progress=False)
@@ -352,10 +394,16 @@ def test_a_long_sweep_never_needs_many_files(works, tmp_path, same_bits, work):
 
 
 def test_ten_thousand_blocks_and_failures_are_bounded(plan, tmp_path, monkeypatch):
-    """The books alone, without data: ten thousand one-run blocks and as many failures, each in a file of its own."""
+    """The books alone, without data: ten thousand one-run blocks and as many failures, each in a
+    file of its own.
+    """
     monkeypatch.setattr(os, "fsync", lambda handle: None)
-    monkeypatch.setattr("attnlab.runs._store._block.pack", lambda stacks: repr([s.hashes for s in stacks]).encode())
-    monkeypatch.setattr("attnlab.runs._store._block.unpack", lambda path, chosen=None: [empty(*read_runs(path))])
+    monkeypatch.setattr(
+        "attnlab.runs._store._block.pack", lambda stacks: repr([s.hashes for s in stacks]).encode()
+    )
+    monkeypatch.setattr(
+        "attnlab.runs._store._block.unpack", lambda path, chosen=None: [empty(*read_runs(path))]
+    )
     most = 0
     with Store.open(tmp_path, plan) as store:
         for first in range(10_000):
@@ -363,7 +411,9 @@ def test_ten_thousand_blocks_and_failures_are_bounded(plan, tmp_path, monkeypatc
             save_failures(tmp_path, failed)
             store.note([save_runs(tmp_path, [empty(f"r{first}")], store.sources.current)], failed)
             if first % 16 == 15 or first > 9_900:
-                most = max(most, sum(len(listed(tmp_path / part)) for part in ("", "blocks", "failures")))
+                most = max(
+                    most, sum(len(listed(tmp_path / part)) for part in ("", "blocks", "failures"))
+                )
             store.keep_few_files()
         assert len(store.finished) == len(store.failures) == 10_000
         assert 200 < most <= 300
@@ -396,7 +446,9 @@ def test_large_runs_share_blocks_as_far_as_memory_allows(size, runs):
     assert {len(batch) for batch in merged} == ({runs} if runs > 1 else set())
 
 
-def test_a_reader_that_looks_while_blocks_are_merged_sees_them_all(plan, small_blocks, monkeypatch, same_bits):
+def test_a_reader_that_looks_while_blocks_are_merged_sees_them_all(
+    plan, small_blocks, monkeypatch, same_bits
+):
     folder, before = small_blocks
     monkeypatch.undo()
     read, calls = read_block_label, []
@@ -415,7 +467,9 @@ def test_a_reader_that_looks_while_blocks_are_merged_sees_them_all(plan, small_b
     same_bits(results.dataset(), before)
 
 
-def test_a_block_that_goes_away_while_it_is_read_is_found_where_it_went(plan, small_blocks, monkeypatch, same_bits):
+def test_a_block_that_goes_away_while_it_is_read_is_found_where_it_went(
+    plan, small_blocks, monkeypatch, same_bits
+):
     folder, before = small_blocks
     monkeypatch.undo()
     results = Results.read(folder)
@@ -459,7 +513,9 @@ def test_a_folder_that_becomes_read_only_keeps_what_is_finished(works, tmp_path,
             (folder / "blocks").chmod(0o555)
 
     with mere_user():
-        with pytest.raises(AttnlabError, match=r"cannot write to .*Permission denied.*are kept.*make it writable"):
+        with pytest.raises(
+            AttnlabError, match=r"cannot write to .*Permission denied.*are kept.*make it writable"
+        ):
             run_plan(plan, folder, processes=0, on_event=close)
         kept = Results.read(folder).finished
         assert 3 <= kept < 12

@@ -1,4 +1,5 @@
-"""How often nominal 95 % intervals cover the truth, from 8 and from 16 runs (``make coverage`` prints the table).
+"""How often nominal 95 % intervals cover the truth, from 8 and from 16 runs (``make coverage``
+prints the table).
 
 Each passes at the coverage that is asked for, less two standard errors of the simulation.
 """
@@ -82,7 +83,9 @@ def test_shares_of_runs(truth: float, n: int, capsys):
 @pytest.mark.parametrize("alike", [0.3, 3.0])
 @pytest.mark.parametrize("truth", [0.99, 0.95, 0.8, 0.5])
 def test_shares_of_problems_with_nine_starts_each(truth: float, alike: float, n: int, capsys):
-    """Problems have shares of their own, drawn from a beta distribution: nearly all or nothing where ``alike`` < 1."""
+    """Problems have shares of their own, drawn from a beta distribution: nearly all or nothing
+    where ``alike`` < 1.
+    """
     rng = np.random.default_rng(0)
     own = rng.beta(truth * alike, (1 - truth) * alike, (CLOSED, n))
     sums = (rng.binomial(9, own) / 9).sum(axis=1)
@@ -98,8 +101,12 @@ def test_crossings_of_a_mean_curve(n: int, capsys):
     curve, level = 1 - 0.8 * SIZES**-0.4, 0.9
     truth = crossing(SIZES, curve, level).value
     for k in range(RESAMPLED):
-        scores = labelled(curve + rng.normal(0, 0.02, (n, 1)) + rng.normal(0, 0.03, (n, len(SIZES))))
-        found = needed_samples(scores, level, falling=False, statistic="mean", resamples=2000, seed=k).interval
+        scores = labelled(
+            curve + rng.normal(0, 0.02, (n, 1)) + rng.normal(0, 0.03, (n, len(SIZES)))
+        )
+        found = needed_samples(
+            scores, level, falling=False, statistic="mean", resamples=2000, seed=k
+        ).interval
         inside += found.low <= truth <= found.high
     report("crossing of a mean curve", n, inside / RESAMPLED, 0.92, RESAMPLED, capsys)
 
@@ -113,7 +120,9 @@ def test_ratios_of_needed_samples(statistic: str, n: int, capsys):
     truth = crossing(SIZES, curves[0], 0.9).value / crossing(SIZES, curves[1], 0.9).value
     for k in range(RESAMPLED):
         both = rng.normal(0, 0.02, (n, 1))
-        slow, fast = (labelled(curve + both + rng.normal(0, 0.02, (n, len(SIZES)))) for curve in curves)
+        slow, fast = (
+            labelled(curve + both + rng.normal(0, 0.02, (n, len(SIZES)))) for curve in curves
+        )
         found = sample_ratio(
             slow,
             fast,
@@ -124,7 +133,14 @@ def test_ratios_of_needed_samples(statistic: str, n: int, capsys):
             seed=k,
         ).interval
         inside += found.low <= truth <= found.high
-    report(f"ratio of needed samples, {statistic} curves", n, inside / RESAMPLED, 0.94, RESAMPLED, capsys)
+    report(
+        f"ratio of needed samples, {statistic} curves",
+        n,
+        inside / RESAMPLED,
+        0.94,
+        RESAMPLED,
+        capsys,
+    )
 
 
 @pytest.mark.parametrize("n", [8, 16])
@@ -132,6 +148,10 @@ def test_a_mean_covers_often_enough_at_a_glance(n: int):
     """The part of the table that takes a second, for every run of the tests."""
     rng = np.random.default_rng(0)
     found = [interval_of(normal(rng, n), "mean") for _ in range(CLOSED)]
-    assert np.mean([one.low <= 0 <= one.high for one in found]) >= 0.94 - 2 * math.sqrt(0.94 * 0.06 / CLOSED)
+    assert np.mean([one.low <= 0 <= one.high for one in found]) >= 0.94 - 2 * math.sqrt(
+        0.94 * 0.06 / CLOSED
+    )
     shares = [share_interval(int(k), n) for k in rng.binomial(n, 0.95, CLOSED)]
-    assert np.mean([one.low <= 0.95 <= one.high for one in shares]) >= 0.94 - 2 * math.sqrt(0.94 * 0.06 / CLOSED)
+    assert np.mean([one.low <= 0.95 <= one.high for one in shares]) >= 0.94 - 2 * math.sqrt(
+        0.94 * 0.06 / CLOSED
+    )

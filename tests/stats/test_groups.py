@@ -55,7 +55,8 @@ def test_holm_by_hand_and_whatever_the_order():
 
 
 def test_equal_variants_are_rarely_told_apart():
-    # Five variants, 16 runs, no difference: any pair told apart is a mistake, made in at most 5 % of the studies.
+    # Five variants, 16 runs, no difference: any pair told apart is a mistake, made in at most 5 %
+    # of the studies.
     rng = np.random.default_rng(1)
     wrong = 0
     for _ in range(200):
@@ -69,7 +70,8 @@ def test_groups_are_exactly_those_that_no_pair_is_told_apart_in():
     rng = np.random.default_rng(2)
     shared = rng.normal(size=16)
     runs = {
-        name: shared + shift + 0.25 * rng.normal(size=16) for name, shift in zip("dacb", (3, 0, 0.5, 0.25), strict=True)
+        name: shared + shift + 0.25 * rng.normal(size=16)
+        for name, shift in zip("dacb", (3, 0, 0.5, 0.25), strict=True)
     }
     found = rank_variants(runs)
     assert found.names[0] == "a"

@@ -1,4 +1,6 @@
-"""Means, medians and ratios against scipy and formulas written again; where there is no interval, none is given."""
+"""Means, medians and ratios against scipy and formulas written again; where there is no interval,
+none is given.
+"""
 
 import math
 
@@ -16,11 +18,14 @@ VALUES = np.random.default_rng(0).lognormal(0.3, 0.8, 11)
 def test_a_mean_has_students_interval(level):
     oracle = stats.ttest_1samp(VALUES, 0.0).confidence_interval(level)
     found = interval_of(VALUES, "mean", confidence=level)
-    np.testing.assert_allclose([found.low, found.high, found.estimate], [*oracle, VALUES.mean()], rtol=1e-12)
+    np.testing.assert_allclose(
+        [found.low, found.high, found.estimate], [*oracle, VALUES.mean()], rtol=1e-12
+    )
 
 
 def test_a_median_lies_between_order_statistics_of_known_coverage():
-    # 11 runs: [x₂, x₁₀] covers 98.83 %, [x₃, x₉] 93.46 %; Hettmansperger and Sheather interpolate between the two.
+    # 11 runs: [x₂, x₁₀] covers 98.83 %, [x₃, x₉] 93.46 %; Hettmansperger and Sheather interpolate
+    # between the two.
     ordered = np.sort(VALUES)
     assert 1 - 2 * stats.binom.cdf(2, 11, 0.5) < 0.95 < 1 - 2 * stats.binom.cdf(1, 11, 0.5)
     found = interval_of(VALUES, "median")
@@ -30,13 +35,18 @@ def test_a_median_lies_between_order_statistics_of_known_coverage():
 
 
 def test_ratios_are_taken_in_logarithms():
-    pairs: list[tuple[Location, Location]] = [("geometric mean", "mean"), ("median ratio", "median")]
+    pairs: list[tuple[Location, Location]] = [
+        ("geometric mean", "mean"),
+        ("median ratio", "median"),
+    ]
     for ratio, plain in pairs:
         logs, found = interval_of(np.log(VALUES), plain), interval_of(VALUES, ratio)
         expected = np.exp([logs.low, logs.high, logs.estimate])
         np.testing.assert_allclose([found.low, found.high, found.estimate], expected, rtol=1e-12)
         inverse = interval_of(1 / VALUES, ratio)  # turned round, a ratio has the inverse interval
-        np.testing.assert_allclose([1 / inverse.high, 1 / inverse.low], [found.low, found.high], rtol=1e-12)
+        np.testing.assert_allclose(
+            [1 / inverse.high, 1 / inverse.low], [found.low, found.high], rtol=1e-12
+        )
 
 
 def test_coxs_interval_by_hand():
@@ -44,7 +54,9 @@ def test_coxs_interval_by_hand():
     n, mean, variance = len(logs), logs.mean(), logs.var(ddof=1)
     reach = stats.t.ppf(0.975, n - 1) * math.sqrt(variance / n + variance**2 / (2 * (n - 1)))
     found = interval_of(VALUES, "lognormal mean")
-    expected = np.exp([mean + variance / 2 - reach, mean + variance / 2 + reach, mean + variance / 2])
+    expected = np.exp(
+        [mean + variance / 2 - reach, mean + variance / 2 + reach, mean + variance / 2]
+    )
     np.testing.assert_allclose([found.low, found.high, found.estimate], expected, rtol=1e-12)
 
 
@@ -60,7 +72,8 @@ def test_equal_values_and_few_runs_have_no_interval(statistic):
 
 
 def test_a_median_of_few_runs_cannot_be_surer_than_its_extremes():
-    # From the least to the greatest of 8 runs the median is covered with probability 1 − 2⁻⁷ = 99.2 %.
+    # From the least to the greatest of 8 runs the median is covered with probability 1 − 2⁻⁷ = 99.2
+    # %.
     values = np.arange(8.0)
     assert interval_of(values, "median", confidence=0.992).exists
     assert "too few" in interval_of(values, "median", confidence=0.993).reason

@@ -11,7 +11,8 @@ from attnlab.stats import interval_of, more_runs
 
 
 def test_the_formula_by_hand():
-    # The truth is known to lie at the distance 1: (t_N + z) σ/√N ≤ 1 for the first time at the N that is found.
+    # The truth is known to lie at the distance 1: (t_N + z) σ/√N ≤ 1 for the first time at the N
+    # that is found.
     runs, sigma = 8, 2.0
     reach = stdtrit(runs - 1, 0.975) * sigma / math.sqrt(runs)
     count = runs + (more_runs(runs, reach, 1.0, least=1.0) or 0)

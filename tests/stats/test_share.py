@@ -9,7 +9,9 @@ from attnlab.stats import may_violate, share_interval, trials_needed
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
-@pytest.mark.parametrize(("successes", "trials"), [(0, 1), (1, 1), (0, 20), (20, 20), (7, 9), (300, 1000)])
+@pytest.mark.parametrize(
+    ("successes", "trials"), [(0, 1), (1, 1), (0, 20), (20, 20), (7, 9), (300, 1000)]
+)
 def test_a_share_of_whole_runs_is_clopper_and_pearsons(successes, trials, level):
     oracle = stats.binomtest(successes, trials).proportion_ci(level, method="exact")
     share = share_interval(successes, trials, confidence=level)
@@ -45,7 +47,9 @@ def test_how_many_runs_may_violate():
     assert may_violate(2, 16) == pytest.approx(oracle, rel=1e-12)
 
 
-@pytest.mark.parametrize(("successes", "trials", "unknown"), [(0, 0, 0), (3, 2, 0), (-1, 2, 0), (1, 2, -1)])
+@pytest.mark.parametrize(
+    ("successes", "trials", "unknown"), [(0, 0, 0), (3, 2, 0), (-1, 2, 0), (1, 2, -1)]
+)
 def test_counts_that_are_none_are_refused(successes, trials, unknown):
     with pytest.raises(AttnlabError, match="successes of"):
         share_interval(successes, trials, unknown=unknown)

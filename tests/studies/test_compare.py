@@ -1,4 +1,6 @@
-"""Variants of attention on teachers and sentences: against equations written out, and paired from seed to seed."""
+"""Variants of attention on teachers and sentences: against equations written out, and paired from
+seed to seed.
+"""
 
 from dataclasses import replace
 
@@ -22,16 +24,32 @@ from attnlab.studies._compare_variants import (
     answer_words,
     weigh_words,
 )
-from attnlab.studies._compare_words import WordAnswer, WordSettings, WordWeights, _samples, fit_words
+from attnlab.studies._compare_words import (
+    WordAnswer,
+    WordSettings,
+    WordWeights,
+    _samples,
+    fit_words,
+)
 from attnlab.studies._text_sample import shortened
 from attnlab.tasks import Corpus
 
 CONTEXT = RunContext(0, 0, "0" * 16)
-SMALL = CompareSettings(sizes=(32, 128), steps=150, words=6, dim=4, hidden=6, test_points=200, valid_points=60)
+SMALL = CompareSettings(
+    sizes=(32, 128), steps=150, words=6, dim=4, hidden=6, test_points=200, valid_points=60
+)
 WORDS = WordSettings(
-    sizes=(8, 64), steps=120, batch_size=16, step_sizes=(0.1,), weight_decays=(0.0,), dim=3, topics=2, topic_words=1,
-    dictionary=100, noise_words=6,
-)  # fmt: skip
+    sizes=(8, 64),
+    steps=120,
+    batch_size=16,
+    step_sizes=(0.1,),
+    weight_decays=(0.0,),
+    dim=3,
+    topics=2,
+    topic_words=1,
+    dictionary=100,
+    noise_words=6,
+)
 _TOKENS = [["a", "b", "b"], ["c"], ["d", "a", "e", "e", "e"], ["b", "c", "d"]]
 _CORPUS = Corpus.from_tokens(_TOKENS, labels=[0, 1, 2, 1])
 
@@ -53,12 +71,16 @@ def test_the_teacher_attends_to_the_words_that_its_direction_ranks_first(relevan
     direction, head = np.asarray(source.model.direction), source.model.head
     assert np.count_nonzero(direction) == 2
     assert np.linalg.norm(direction) == pytest.approx(1)
-    for x, given, y in zip(*map(np.asarray, (drawn["x"]["words"], drawn["x"]["given"], drawn["y"])), strict=True):
+    for x, given, y in zip(
+        *map(np.asarray, (drawn["x"]["words"], drawn["x"]["given"], drawn["y"])), strict=True
+    ):
         chosen = sorted(range(6), key=lambda z: -float(direction @ x[:, z]))[:relevant]
         expected = [1 / relevant if z in chosen else 0.0 for z in range(6)]
         np.testing.assert_allclose(given, expected, rtol=1e-12)
         mean = np.mean([x[:, z] for z in chosen], axis=0)
-        assert y * float(source.teacher.deviation) == pytest.approx(float(head(jnp.asarray(mean))), rel=1e-9)
+        assert y * float(source.teacher.deviation) == pytest.approx(
+            float(head(jnp.asarray(mean))), rel=1e-9
+        )
     large = source.draw(20_000, jax.random.key(2), False, "float64")["y"]
     assert float(np.std(large)) == pytest.approx(1, abs=0.03)
 
@@ -80,7 +102,9 @@ def test_the_student_is_the_equation_word_by_word(normaliser):
     weights = np.asarray(make_normaliser(normaliser)(jnp.asarray(logits)))
     context = sum(weights[z] * x[:, z] for z in range(5))
     hidden = np.log1p(np.exp(4 * (context @ np.asarray(student.head.w1)))) / 4
-    assert float(student(jnp.asarray(x))) == pytest.approx(float((hidden @ np.asarray(student.head.w2))[0]), rel=1e-9)
+    assert float(student(jnp.asarray(x))) == pytest.approx(
+        float((hidden @ np.asarray(student.head.w2))[0]), rel=1e-9
+    )
 
 
 def test_penalties_are_those_of_their_names():
@@ -111,7 +135,9 @@ def test_what_is_measured_of_attention():
     assert float(found["entropy"]) == pytest.approx(float(np.mean(-np.sum(weights * logs, axis=1))))
     right = np.asarray(batch["x"]["given"]) > 0
     assert float(found["attention"]) == pytest.approx(float(weights[right].sum() / 40))
-    wrong = np.mean((np.asarray(jax.vmap(student)(batch["x"]["words"])) - np.asarray(batch["y"])) ** 2)
+    wrong = np.mean(
+        (np.asarray(jax.vmap(student)(batch["x"]["words"])) - np.asarray(batch["y"])) ** 2
+    )
     assert float(found["error"]) == pytest.approx(float(wrong / np.var(batch["y"])))
 
 
@@ -162,9 +188,15 @@ def test_onset_is_where_half_of_the_way_is_gone_whichever_way():
 @pytest.mark.parametrize("normaliser", ["softmax", "sparsemax", "top1", "uniform"])
 def test_sentences_are_the_equation_and_padding_is_no_word(normaliser):
     config = WordAttentionConfig.for_corpus(
-        _CORPUS, head="linear", embedding_dim=3, embedding_std=1.0, key_std=1.0, key_dim=1, query_norm=1.0,
+        _CORPUS,
+        head="linear",
+        embedding_dim=3,
+        embedding_std=1.0,
+        key_std=1.0,
+        key_dim=1,
+        query_norm=1.0,
         trained=("embeddings", "keys", "head"),
-    )  # fmt: skip
+    )
     model = config.init(jax.random.key(0))
     for length in (5, 9):
         given = _samples(_CORPUS, length, np.array([1, 3]), "float64")
@@ -214,5 +246,7 @@ def test_penalties_without_meaning_and_sizes_beyond_the_data_are_refused():
 
 
 def test_a_teacher_breaks_ties_as_top_k_does():
-    teacher = AttendingTeacher(jnp.array([1.0]), word_source(0, replace(SMALL, dim=1, informative=1)).model.head, 2)
+    teacher = AttendingTeacher(
+        jnp.array([1.0]), word_source(0, replace(SMALL, dim=1, informative=1)).model.head, 2
+    )
     assert teacher.attention(jnp.array([[2.0, 1.0, 1.0]])).tolist() == [0.5, 0.5, 0.0]

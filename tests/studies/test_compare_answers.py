@@ -1,4 +1,6 @@
-"""Rankings and advice from made-up curves whose truth is known; a small comparison in a folder, resumed and thinned."""
+"""Rankings and advice from made-up curves whose truth is known; a small comparison in a folder,
+resumed and thinned.
+"""
 
 import json
 import re
@@ -18,21 +20,43 @@ from attnlab.studies import (
     read_exploration,
 )
 from attnlab.studies import _compare_explore as module
-from attnlab.studies._compare_answers import advise, compare_longer, default_level, hopeless, seeds_needed
+from attnlab.studies._compare_answers import (
+    advise,
+    compare_longer,
+    default_level,
+    hopeless,
+    seeds_needed,
+)
 from tests.studies.texts import sentences
 
 SIZES = np.array([64, 128, 256, 512])
 
 
-def arm(factor: float, seeds: int = 16, seed: int = 0, spread: float = 0.05, *, score: str = "error", **more: Any):
+def arm(
+    factor: float,
+    seeds: int = 16,
+    seed: int = 0,
+    spread: float = 0.05,
+    *,
+    score: str = "error",
+    **more: Any,
+):
     """Errors factor · 50/n, with a common luck of each seed and a little of the variant's own."""
     shared = np.exp(0.3 * np.random.default_rng(99).normal(size=(seeds, 1)))
     own = np.exp(spread * np.random.default_rng(seed).normal(size=(seeds, len(SIZES))))
     error = factor * 50 / SIZES * shared * own
     values = error if score == "error" else 1 - np.minimum(error, 0.99)
-    columns = {score: values, "valid_loss": error, "train_loss": error / 2, "entropy": 0 * error + np.log(2.0)}
+    columns = {
+        score: values,
+        "valid_loss": error,
+        "train_loss": error / 2,
+        "entropy": 0 * error + np.log(2.0),
+    }
     columns |= {"settling": 0 * error, "step_size": 0 * error + 0.01, "weight_decay": 0 * error}
-    data = xr.Dataset({n: (("seed", "size"), v) for n, v in columns.items()}, {"seed": range(seeds), "size": SIZES})
+    data = xr.Dataset(
+        {n: (("seed", "size"), v) for n, v in columns.items()},
+        {"seed": range(seeds), "size": SIZES},
+    )
     return data.assign({name: ("seed", np.full(seeds, value)) for name, value in more.items()})
 
 
@@ -54,7 +78,9 @@ def test_the_ranking_has_the_true_order_groups_and_ratios():
     assert int(ranking.attrs["size"]) == 512
     table = data["compare"]
     ratio = table.ratio.sel(student="cool").isel(task=0)
-    assert float(ratio) == pytest.approx(2, rel=0.1)  # errors fall like 1/n: half of the error is half of the samples
+    assert float(ratio) == pytest.approx(
+        2, rel=0.1
+    )  # errors fall like 1/n: half of the error is half of the samples
     assert str(table.verdict.sel(student="bad").values[0]) == "costs"
 
 
@@ -62,7 +88,9 @@ def test_advice_says_what_the_numbers_say():
     data = measure_comparison(arms(), score="error", against="softmax")
     said = " ".join(advise(data, what="On a made-up task"))
     best, second = (str(name) for name in data["ranking"].student.values[:2])
-    assert said.startswith(f"On a made-up task with 512 samples, {best} has the lowest median error, 0.0")
+    assert said.startswith(
+        f"On a made-up task with 512 samples, {best} has the lowest median error, 0.0"
+    )
     assert f"cannot be told from {second}." in said
     times = re.search(rf"Instead of softmax try {best} \(× ([0-9.]+) \[", said)
     assert times is not None
@@ -101,9 +129,17 @@ def test_what_four_times_the_steps_change_is_told_as_speed():
     data["longer"] = compare_longer(runs, longer, score="error", steps=1500, against="softmax")
     found = data["longer"].sel(student=best)
     assert float(found.ratio) == pytest.approx(1, rel=0.1)
-    assert float(data["longer"].after.sel(student="softmax") / data["longer"].before.sel(student="softmax")) == 0.5
+    assert (
+        float(
+            data["longer"].after.sel(student="softmax")
+            / data["longer"].before.sel(student="softmax")
+        )
+        == 0.5
+    )
     said = advise(data, what="Here")[-1]
-    assert said.startswith("With 6000 instead of 1500 steps the error changes: that of softmax × 0.5")
+    assert said.startswith(
+        "With 6000 instead of 1500 steps the error changes: that of softmax × 0.5"
+    )
     assert "part of the difference is speed" in said
     assert "--steps 6000" in said
     settled = {name: runs[name][["error"]] for name in ("softmax", best)}
@@ -136,7 +172,9 @@ def test_the_level_is_met_by_the_reference_with_half_of_the_data():
 
 
 def test_only_what_an_interval_proves_worse_is_hopeless():
-    found = hopeless({name: data.isel(seed=slice(8)) for name, data in arms().items()}, score="error")
+    found = hopeless(
+        {name: data.isel(seed=slice(8)) for name, data in arms().items()}, score="error"
+    )
     assert found.dropped.values.tolist() == [True, False, False, True]
     assert bool((found.low.values[found.dropped.values] > 0).all())
     assert found.attrs["best"] in ("cool", "cooler")
@@ -165,16 +203,25 @@ def test_mistakes_are_told(given, said):
         Comparison(**given)
 
 
-TINY = {"variants": ("softmax", "uniform"), "samples": (16, 64), "steps": 20, "weight_decays": (0.0,)}
+TINY = {
+    "variants": ("softmax", "uniform"),
+    "samples": (16, 64),
+    "steps": 20,
+    "weight_decays": (0.0,),
+}
 
 
 def test_a_comparison_lies_in_its_folder_and_is_not_computed_twice(tmp_path):
     asked = Comparison(seeds=2, **TINY)
-    done = explore_compare(asked, tmp_path / "out", processes=0, progress=False, command="attnlab compare")
+    done = explore_compare(
+        asked, tmp_path / "out", processes=0, progress=False, command="attnlab compare"
+    )
     assert done.ok
     assert set(done.data) == {"compare", "ranking", "course", "longer"}
     assert done.data["course"].error.dims == ("student", "seed", "step")
-    again = explore_compare(asked, tmp_path / "out", processes=0, on_event=lambda event: pytest.fail(str(event)))
+    again = explore_compare(
+        asked, tmp_path / "out", processes=0, on_event=lambda event: pytest.fail(str(event))
+    )
     xr.testing.assert_identical(again.data["ranking"], done.data["ranking"])
     stored = read_exploration(tmp_path / "out")
     assert stored.kind == "compare"
@@ -187,23 +234,35 @@ def test_a_comparison_lies_in_its_folder_and_is_not_computed_twice(tmp_path):
 
 def test_dropped_variants_keep_their_first_seeds(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_FIRST", 2)
-    monkeypatch.setattr(module, "hopeless", lambda arms, score: xr.Dataset(
-        {"dropped": ("student", [name == "uniform" for name in arms])}, {"student": list(arms)}, {"best": "softmax"}
-    ))  # fmt: skip
-    done = explore_compare(Comparison(seeds=3, drop=True, **TINY), tmp_path / "out", processes=0, progress=False)
+    monkeypatch.setattr(
+        module,
+        "hopeless",
+        lambda arms, score: xr.Dataset(
+            {"dropped": ("student", [name == "uniform" for name in arms])},
+            {"student": list(arms)},
+            {"best": "softmax"},
+        ),
+    )
+    done = explore_compare(
+        Comparison(seeds=3, drop=True, **TINY), tmp_path / "out", processes=0, progress=False
+    )
     ranking = done.data["ranking"]
-    assert {str(s): int(r) for s, r in zip(ranking.student.values, ranking.runs.values, strict=True)} == {
-        "softmax": 3, "uniform": 2
-    }  # fmt: skip
+    assert {
+        str(s): int(r) for s, r in zip(ranking.student.values, ranking.runs.values, strict=True)
+    } == {"softmax": 3, "uniform": 2}
     assert done.data["dropping"].dropped.values.tolist() == [0.0, 1.0]
 
 
 def test_texts_of_ones_own_are_compared(tmp_path):
     rows = [line.split(" ", 1) for line in sentences(200, 0)]
     file = tmp_path / "mine.csv"
-    file.write_text("label,review\n" + "\n".join(f"{label},{text}" for label, text in rows) + "\n", "utf-8")
+    file.write_text(
+        "label,review\n" + "\n".join(f"{label},{text}" for label, text in rows) + "\n", "utf-8"
+    )
     source = TextSource((str(file),), text="review", label="label")
-    asked = Comparison(source=source, variants=("softmax", "uniform"), seeds=2, samples=(40, 80), steps=30)
+    asked = Comparison(
+        source=source, variants=("softmax", "uniform"), seeds=2, samples=(40, 80), steps=30
+    )
     done = explore_compare(asked, tmp_path / "out", processes=0, progress=False)
     assert done.about["advice"].startswith("On these texts with 80 samples")
     assert done.about["reading"]["kept"] > 100

@@ -1,4 +1,6 @@
-"""The digits' work function at a tiny scale: contents, pairing, and that students of one kind share a program."""
+"""The digits' work function at a tiny scale: contents, pairing, and that students of one kind share
+a program.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -13,9 +15,20 @@ from attnlab.tasks import load_digits
 from attnlab.training import _fit
 
 TINY = DigitsSettings(
-    sizes=(20, 60), steps=30, batch_size=16, step_sizes=(0.01,), weight_decays=(0.0, 0.1), canvas=16, validation=20,
-    test=30, width=4, dim=4, patch=8, stride=8, drawn=3,
-)  # fmt: skip
+    sizes=(20, 60),
+    steps=30,
+    batch_size=16,
+    step_sizes=(0.01,),
+    weight_decays=(0.0, 0.1),
+    canvas=16,
+    validation=20,
+    test=30,
+    width=4,
+    dim=4,
+    patch=8,
+    stride=8,
+    drawn=3,
+)
 CONTEXT = RunContext(root_seed=0, index=0, hash="0" * 64)
 
 
@@ -65,7 +78,9 @@ def test_dense_students_and_seeds_share_one_program(found):
 
 
 def test_a_mask_helps_where_nothing_else_can():
-    """Strong clutter, two hundred images: what the mask leaves is readable, the image is not, nor is another mask."""
+    """Strong clutter, two hundred images: what the mask leaves is readable, the image is not, nor
+    is another mask.
+    """
     loud = replace(TINY, sizes=(200,), steps=200, width=16, fragments=12, noise_std=0.3, test=300)
     accuracy = {
         student: float(fit_digits(replace(loud, student=student), CONTEXT).accuracy[0])

@@ -13,7 +13,13 @@ from attnlab.report import dynamics_page, render
 from attnlab.studies import TopicSettings, explore, foretell, predict, read_exploration
 
 _SMALL = TopicSettings(
-    sentences=200, test_sentences=50, dictionary=150, noise_words=6, steps=400, rows=40, query_length=1.0
+    sentences=200,
+    test_sentences=50,
+    dictionary=150,
+    noise_words=6,
+    steps=400,
+    rows=40,
+    query_length=1.0,
 )
 
 
@@ -21,7 +27,16 @@ def test_explore_trains_compares_and_can_be_read_again(tmp_path):
     done = explore(_SMALL, tmp_path, seeds=2, until=1e4, processes=0, progress=False)
     run = done.data["dynamics"]
     assert dict(run.score.sizes) == {"seed": 2, "step": 41, "word": 8}
-    for name in ("norm", "attention", "loss", "sen_error", "predicted_score", "onset", "predicted_onset", "phase"):
+    for name in (
+        "norm",
+        "attention",
+        "loss",
+        "sen_error",
+        "predicted_score",
+        "onset",
+        "predicted_onset",
+        "phase",
+    ):
         assert name in run
     assert dict(done.data["prediction"].score.sizes)["seed"] == 2
     assert len(done.about["summary"]) == 5
@@ -74,7 +89,9 @@ def test_prediction_without_training_is_the_reduced_flow():
 
 def test_runs_that_all_fail_say_why(tmp_path):
     settings = TopicSettings(**{**_SMALL.__dict__, "sentences": 3})
-    with pytest.raises(AttnlabError, match=r"all 2 runs failed: the topic word .* occurs in none of 3 sentences"):
+    with pytest.raises(
+        AttnlabError, match=r"all 2 runs failed: the topic word .* occurs in none of 3 sentences"
+    ):
         explore(settings, tmp_path, seeds=2, processes=0, progress=False)
 
 
@@ -86,12 +103,27 @@ def test_foretelling_writes_a_page_of_its_own(tmp_path):
 
 def _attnlab(*words, cwd):
     return subprocess.run(
-        [sys.executable, "-m", "attnlab", *words], cwd=cwd, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "attnlab", *words],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
 def test_the_command(tmp_path):
-    small = ("--sentences", "200", "--dictionary", "150", "--noise-words", "6", "--steps", "300", "--seeds", "1")
+    small = (
+        "--sentences",
+        "200",
+        "--dictionary",
+        "150",
+        "--noise-words",
+        "6",
+        "--steps",
+        "300",
+        "--seeds",
+        "1",
+    )
     done = _attnlab("dynamics", *small, "--processes", "0", "--until", "1000", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "After 300 steps the score" in done.stdout

@@ -1,4 +1,6 @@
-"""Descent at the edge of stability, small: λ_max against the dense Hessian, what is averaged, what the claim says."""
+"""Descent at the edge of stability, small: λ_max against the dense Hessian, what is averaged, what
+the claim says.
+"""
 
 from dataclasses import replace
 
@@ -18,7 +20,17 @@ from attnlab.studies._edge import EdgeSettings, edge_data, edge_model, one_hot_l
 from attnlab.training import run_keys
 
 CONTEXT = RunContext(root_seed=0, index=0, hash="0" * 64)
-TINY = EdgeSettings(steps=40, rows=4, words=12, topic_words=1, length=4, sentences=20, dim=2, depth=12, step_size=0.5)
+TINY = EdgeSettings(
+    steps=40,
+    rows=4,
+    words=12,
+    topic_words=1,
+    length=4,
+    sentences=20,
+    dim=2,
+    depth=12,
+    step_size=0.5,
+)
 
 
 @pytest.fixture(scope="module")
@@ -44,28 +56,44 @@ def test_the_loss_is_the_models_own_equation():
     assert data["target"].sum(axis=1).tolist() == [1] * 20
     model = edge_model(TINY, jax.random.key(2))
     assert isinstance(model.head, LinearHead)
-    keys, query, embeddings, weight = map(np.asarray, (model.keys, model.query, model.embeddings, model.head.weight))
+    keys, query, embeddings, weight = map(
+        np.asarray, (model.keys, model.query, model.embeddings, model.head.weight)
+    )
     total = 0.0
     for counts, target in zip(data["counts"], data["target"], strict=True):
         tokens = np.repeat(np.arange(12), counts.astype(int))
         attention = np.exp(keys[tokens] @ query)
         context = attention @ embeddings[tokens] / attention.sum()
         total += ((context @ weight - target) ** 2).sum() / 20
-    np.testing.assert_allclose(float(one_hot_loss(model, jax.tree.map(jnp.asarray, data))), total, rtol=1e-12)
+    np.testing.assert_allclose(
+        float(one_hot_loss(model, jax.tree.map(jnp.asarray, data))), total, rtol=1e-12
+    )
 
 
 def test_a_tenth_of_the_labels_is_flipped():
     many = replace(TINY, sentences=20_000, words=60, topic_words=4, length=8)
     key = jax.random.key(0)
-    labels, clean = (edge_data(s, key)["target"].argmax(axis=1) for s in (many, replace(many, flipped=0.0)))
+    labels, clean = (
+        edge_data(s, key)["target"].argmax(axis=1) for s in (many, replace(many, flipped=0.0))
+    )
     assert abs(float((labels != clean).mean()) - 0.1) < 0.01
 
 
 def test_a_value_that_has_not_converged_is_nan():
     residual = ("step", [1e-6, 0.019, 0.021, np.nan])
-    rough = xr.Dataset({"sharpness": ("step", [2.0] * 4), "edge": ("step", [1.0] * 4), "sharpness_residual": residual})
+    rough = xr.Dataset(
+        {
+            "sharpness": ("step", [2.0] * 4),
+            "edge": ("step", [1.0] * 4),
+            "sharpness_residual": residual,
+        }
+    )
     sure = _edge._converged(rough)
-    assert sure.sharpness.isnull().values.tolist() == sure.edge.isnull().values.tolist() == [False, False, True, True]
+    assert (
+        sure.sharpness.isnull().values.tolist()
+        == sure.edge.isnull().values.tolist()
+        == [False, False, True, True]
+    )
     assert sure.sharpness_residual.equals(rough.sharpness_residual)
 
 
@@ -78,7 +106,10 @@ def made_up(edges: dict[float, float], seeds: int = 8) -> dict[str, xr.Dataset]:
         edge = np.where(steps > 50, level, 0.5 * level) + noise
         edge[:, -1] = np.nan
         return xr.Dataset(
-            dict.fromkeys(("loss", "sharpness", "sharpness_residual", "edge"), (("seed", "step"), edge)), coords
+            dict.fromkeys(
+                ("loss", "sharpness", "sharpness_residual", "edge"), (("seed", "step"), edge)
+            ),
+            coords,
         )
 
     return {str(size): arm(level) for size, level in edges.items()}
@@ -92,7 +123,9 @@ def test_the_last_fifth_is_averaged_without_what_did_not_converge():
 
 
 @pytest.mark.parametrize(
-    ("level", "verdict"), [(1.05, "holds"), (1.3, "fails"), (0.7, "fails")], ids=["in", "above", "below"]
+    ("level", "verdict"),
+    [(1.05, "holds"), (1.3, "fails"), (0.7, "fails")],
+    ids=["in", "above", "below"],
 )
 def test_the_claim_is_judged_by_the_band(level, verdict):
     data = _edge.EDGE.measure(made_up({0.5: 1.0, 1.0: level, 2.0: 1.1, 0.02: 0.01}))
@@ -112,11 +145,20 @@ def test_paper_scale_asks_for_what_the_theory_says():
     assert {s.step_size for s in settings} == {0.5, 1.0, 2.0, 0.02}
     assert len(settings) == 8
     for s in settings:
-        assert (s.words, s.length, s.dim, s.sentences, s.flipped, s.init_std) == (60, 8, 8, 200, 0.1, 0.3)
+        assert (s.words, s.length, s.dim, s.sentences, s.flipped, s.init_std) == (
+            60,
+            8,
+            8,
+            200,
+            0.1,
+            0.3,
+        )
         assert (s.steps, s.rows) == (10_000, 100)
 
 
-@pytest.mark.parametrize("wrong", [{"step_size": 0.0}, {"words": 8}, {"flipped": 0.6}, {"rows": 0}, {"init_std": 0.0}])
+@pytest.mark.parametrize(
+    "wrong", [{"step_size": 0.0}, {"words": 8}, {"flipped": 0.6}, {"rows": 0}, {"init_std": 0.0}]
+)
 def test_settings_that_mean_nothing_are_refused(wrong):
     with pytest.raises(AttnlabError, match=next(iter(wrong))):
         EdgeSettings(**wrong)

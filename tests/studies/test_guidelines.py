@@ -1,4 +1,6 @@
-"""The sweeps of the guidelines: when a variant has settled, ratios at every number of steps, the map, the bound."""
+"""The sweeps of the guidelines: when a variant has settled, ratios at every number of steps, the
+map, the bound.
+"""
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,17 +19,28 @@ def runs(error: float, seeds: int = 8, spread: float = 0.1) -> xr.Dataset:
     luck = np.exp(spread * np.random.default_rng(0).normal(size=seeds))
     luck = luck / np.median(luck)
     columns = {"error": error * luck, "entropy": luck, "attention": luck}
-    return xr.Dataset({name: ("seed", values) for name, values in columns.items()}, {"seed": range(100, 100 + seeds)})
+    return xr.Dataset(
+        {name: ("seed", values) for name, values in columns.items()},
+        {"seed": range(100, 100 + seeds)},
+    )
 
 
 def ladder(falls: dict[str, tuple[float, ...]], seeds: int = 8) -> xr.Dataset:
-    arms = {(v, 1500 * 4**k): runs(e, seeds) for v, errors in falls.items() for k, e in enumerate(errors)}
+    arms = {
+        (v, 1500 * 4**k): runs(e, seeds)
+        for v, errors in falls.items()
+        for k, e in enumerate(errors)
+    }
     return compare_steps(arms, list(falls))
 
 
 def test_a_variant_has_settled_where_four_times_the_steps_hardly_move_it():
-    found = ladder({"softmax": (0.2, 0.1, 0.097), "cool": (0.1, 0.09, 0.05), "quick": (0.05, 0.049, 0.02)})
-    np.testing.assert_allclose(found.moved.sel(variant="softmax").values[:2], [0.5, 0.03], rtol=1e-6)
+    found = ladder(
+        {"softmax": (0.2, 0.1, 0.097), "cool": (0.1, 0.09, 0.05), "quick": (0.05, 0.049, 0.02)}
+    )
+    np.testing.assert_allclose(
+        found.moved.sel(variant="softmax").values[:2], [0.5, 0.03], rtol=1e-6
+    )
     assert np.isnan(found.moved.sel(steps=24_000)).all()
     assert str(found.converged_kind.sel(variant="cool").values) == (
         "not known: cool has not settled, from 6000 to 24000 steps its median error moves by 44 %"
@@ -43,10 +56,14 @@ def test_ratios_are_of_equal_steps_or_of_four_times_as_many():
     assert float(found.ratio.sel(variant="cool", steps=1500)) == pytest.approx(0.5)
     assert float(found.longer.sel(variant="cool", steps=1500)) == pytest.approx(1.0)
     assert str(found.longer_kind.sel(variant="cool", steps=6000).values) == "not run"
-    low, high = (float(found[f"ratio_{end}"].sel(variant="cool", steps=1500)) for end in ("low", "high"))
+    low, high = (
+        float(found[f"ratio_{end}"].sel(variant="cool", steps=1500)) for end in ("low", "high")
+    )
     assert low <= 0.5 <= high
     few = ladder({"softmax": (0.2, 0.1), "cool": (0.1, 0.05)}, seeds=4)
-    assert "an interval needs at least 8" in str(few.ratio_kind.sel(variant="cool", steps=1500).values)
+    assert "an interval needs at least 8" in str(
+        few.ratio_kind.sel(variant="cool", steps=1500).values
+    )
 
 
 def test_an_arm_that_was_not_run_is_no_number():
@@ -88,21 +105,34 @@ def test_a_prior_that_halves_the_error_saves_samples():
         error = factor * 64 / sizes * np.exp(0.05 * np.random.default_rng(0).normal(size=(8, 4)))
         return xr.Dataset({"error": (("seed", "size"), error)}, {"seed": range(8), "size": sizes})
 
-    arms = {"softmax": curve(2.0), "softmax+prior:1": curve(1.0), "softmax+wrong-prior:1": curve(8.0)}
+    arms = {
+        "softmax": curve(2.0),
+        "softmax+prior:1": curve(1.0),
+        "softmax+wrong-prior:1": curve(8.0),
+    }
     table = guidelines.PRIOR.measure(arms)["prior"]
-    assert float(table.ratio.sel(student="softmax+prior:1", task="hard")) == pytest.approx(2, rel=0.1)
-    assert str(table.needed_kind.sel(student="softmax+wrong-prior:1", task="hard").values) == "not reached"
+    assert float(table.ratio.sel(student="softmax+prior:1", task="hard")) == pytest.approx(
+        2, rel=0.1
+    )
+    assert (
+        str(table.needed_kind.sel(student="softmax+wrong-prior:1", task="hard").values)
+        == "not reached"
+    )
 
 
 def test_the_bound_is_the_models_and_is_met_at_the_extremal_row():
     sigma = np.linspace(0.0, 20.0, 50)
     for words in (2, 3, 17):
         bound = np.asarray(entropy_bound(jnp.asarray(sigma), words))
-        np.testing.assert_allclose(entropy.literal_bound(sigma, words), bound, rtol=1e-9, atol=1e-14)
+        np.testing.assert_allclose(
+            entropy.literal_bound(sigma, words), bound, rtol=1e-9, atol=1e-14
+        )
         rows = entropy.extremal_logits(sigma, words)
         np.testing.assert_allclose(np.linalg.norm(rows, axis=1), sigma, rtol=1e-12, atol=1e-14)
         weights = entropy.softmax(rows)
-        np.testing.assert_allclose(-np.sum(weights * np.log(weights), axis=1), bound, rtol=1e-9, atol=1e-15)
+        np.testing.assert_allclose(
+            -np.sum(weights * np.log(weights), axis=1), bound, rtol=1e-9, atol=1e-15
+        )
 
 
 def test_no_row_is_below_the_bound_and_many_are_below_a_wrong_one():

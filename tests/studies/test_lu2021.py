@@ -1,4 +1,6 @@
-"""The sweeps of Lu et al. (2021), small enough to run through: every claim is judged, every figure drawn."""
+"""The sweeps of Lu et al. (2021), small enough to run through: every claim is judged, every figure
+drawn.
+"""
 
 from typing import Any
 
@@ -64,18 +66,27 @@ def test_a_paper_sized_plan_asks_for_what_the_paper_did():
     assert (built.sentences, built.dictionary, built.noise_words) == (4000, 5000, 20)
     assert (built.steps, built.step_size) == (5000, 0.1)
     # Every choice of query, keys, embeddings and head but none at all.
-    trained = {(r.settings["head"], frozenset(r.settings["trained"])) for r in ABLATION.plan("paper", 16).runs}
+    trained = {
+        (r.settings["head"], frozenset(r.settings["trained"]))
+        for r in ABLATION.plan("paper", 16).runs
+    }
     assert len({parts for _, parts in trained}) == 15
 
 
 def test_the_reduced_model_is_compared_at_equal_steps():
     step = np.arange(0, 11)
-    score = xr.DataArray(np.linspace(0, 2, 11)[None, :, None], {"step": step}, ("seed", "step", "word"))
+    score = xr.DataArray(
+        np.linspace(0, 2, 11)[None, :, None], {"step": step}, ("seed", "step", "word")
+    )
     loss = xr.DataArray(np.linspace(1, 0.01, 11)[None, :], {"step": step}, ("seed", "step"))
-    data = xr.Dataset({"score": score, "loss": loss, "predicted_score": 1.1 * score, "halved_score": 0 * score})
+    data = xr.Dataset(
+        {"score": score, "loss": loss, "predicted_score": 1.1 * score, "halved_score": 0 * score}
+    )
     found = predicted_errors(data)
     assert np.isclose(found.final_error.item(), 0.1)
-    assert np.isclose(found.onset_error.item(), 0.0)  # both reach half of their own last value at the same step
+    assert np.isclose(
+        found.onset_error.item(), 0.0
+    )  # both reach half of their own last value at the same step
     assert np.isinf(found.halved_onset_error.item())  # a score that never rises has no onset
     unsettled = predicted_errors(data.assign(loss=loss + 1))
     assert np.isnan(unsettled.final_error.item())
@@ -92,7 +103,9 @@ def test_agreement_is_weighed_in_log_time():
 
 
 def test_settings_are_checked_at_once():
-    with pytest.raises(AttnlabError, match="head='cubic': expected one of fixed, linear, two_layer, deep"):
+    with pytest.raises(
+        AttnlabError, match="head='cubic': expected one of fixed, linear, two_layer, deep"
+    ):
         TopicSettings(head="cubic")
     with pytest.raises(AttnlabError, match="record='all'"):
         TopicSettings(record="all")
@@ -104,8 +117,18 @@ def test_contextual_runs_record_what_others_do():
     context = RunContext(root_seed=0, index=0, hash="00" * 16)
     plain = train_topic(TopicSettings(**_TINY, record="curves"), context)
     conv = train_topic(TopicSettings(**_TINY, record="curves", reach=1), context)
-    for name in ("score", "norm", "attention", "loss", "accuracy_test", "separation_score", "query_norm"):
+    for name in (
+        "score",
+        "norm",
+        "attention",
+        "loss",
+        "accuracy_test",
+        "separation_score",
+        "query_norm",
+    ):
         assert conv[name].dims == plain[name].dims
     assert conv.word.values.tolist() == plain.word.values.tolist()
-    assert float(conv.query_norm) == pytest.approx(float(plain.query_norm), rel=1e-12)  # paired starts
+    assert float(conv.query_norm) == pytest.approx(
+        float(plain.query_norm), rel=1e-12
+    )  # paired starts
     assert float(conv.loss[-1]) < float(conv.loss[0])

@@ -1,4 +1,6 @@
-"""One problem, many starts: what comes back is certified, weighted as said, and wrong where labels mean nothing."""
+"""One problem, many starts: what comes back is certified, weighted as said, and wrong where labels
+mean nothing.
+"""
 
 from typing import Any
 
@@ -37,7 +39,9 @@ def test_minima_are_certified_and_measured(found):
     assert (found.down == 0).all()
     assert (found.zero_modes == 0).all()
     assert (found.group >= 0).all()
-    np.testing.assert_allclose(found.value, found.loss + 0.5e-2 * (found.theta**2).sum("parameter"), rtol=1e-10)
+    np.testing.assert_allclose(
+        found.value, found.loss + 0.5e-2 * (found.theta**2).sum("parameter"), rtol=1e-10
+    )
     assert found.scale.values.tolist() == [0.1, 1.0]
     assert int(found.parameters) == found.sizes["parameter"]
 
@@ -69,7 +73,9 @@ def test_saddles_are_told_from_minima():
 
 def test_shuffled_labels_are_the_same_labels_elsewhere():
     key = jax.random.key(3)
-    straight, shuffled = (make_problem(PointSettings(**TINY, samples=16, shuffled=on), key) for on in (False, True))
+    straight, shuffled = (
+        make_problem(PointSettings(**TINY, samples=16, shuffled=on), key) for on in (False, True)
+    )
     y, moved = (np.asarray(made.problem.data["y"]) for made in (straight, shuffled))
     np.testing.assert_array_equal(np.sort(y), np.sort(moved))
     assert (y != moved).any()
@@ -85,7 +91,11 @@ def test_the_teachers_own_parameters_have_no_error(model):
     teacher = _teacher(settings, jax.random.fold_in(key, 0))
     own = jax.tree.map(jnp.asarray, teacher.model)
     theta = jnp.concatenate(
-        [jnp.ravel(leaf) for leaf in jax.tree.leaves(own) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+        [
+            jnp.ravel(leaf)
+            for leaf in jax.tree.leaves(own)
+            if jnp.issubdtype(leaf.dtype, jnp.floating)
+        ]
     )
     assert theta.shape == made.problem.start.shape
     assert made.error(theta) <= 1e-12
@@ -100,12 +110,15 @@ def test_classes_are_judged_by_wrong_labels():
 
 def test_flatness_is_not_measured_where_nothing_is_certified():
     made = make_problem(PointSettings(**TINY, samples=16), jax.random.key(7))
-    assert _flat(made.problem, made.starts, [False, False]).keys() == {f"flat_{name}" for name in FLATNESS}
+    assert _flat(made.problem, made.starts, [False, False]).keys() == {
+        f"flat_{name}" for name in FLATNESS
+    }
     assert np.isnan(list(_flat(made.problem, made.starts, [False, False]).values())).all()
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"model": "other"}, {"drawn": 4}, {"l2": -1.0}, {"classes": 3}, {"scales": ()}, {"starts": 0}]
+    "wrong",
+    [{"model": "other"}, {"drawn": 4}, {"l2": -1.0}, {"classes": 3}, {"scales": ()}, {"starts": 0}],
 )
 def test_settings_that_mean_nothing_are_refused(wrong):
     with pytest.raises(AttnlabError, match=next(iter(wrong))):
@@ -113,7 +126,9 @@ def test_settings_that_mean_nothing_are_refused(wrong):
 
 
 def test_a_training_path_is_the_loss_of_its_own_steps():
-    made = make_problem(PointSettings(model="known-attention", samples=40, starts=1), jax.random.key(0))
+    made = make_problem(
+        PointSettings(model="known-attention", samples=40, starts=1), jax.random.key(0)
+    )
     seen = trained_path(made.problem, made.starts[0], steps=200)
     assert float(seen.path_loss[0]) == pytest.approx(float(made.problem.value(made.starts[0])))
     assert float(seen.loss.sel(a=0, b=0)) == pytest.approx(float(seen.path_loss[-1]))

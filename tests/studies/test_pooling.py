@@ -1,4 +1,6 @@
-"""Mean against attention pooling: the padded model against the equation, nested and paired sentences, small curves."""
+"""Mean against attention pooling: the padded model against the equation, nested and paired
+sentences, small curves.
+"""
 
 from dataclasses import replace
 
@@ -9,7 +11,13 @@ import pytest
 
 import attnlab.training
 from attnlab import AttnlabError
-from attnlab.models import LinearHead, WordAttentionConfig, attention_weights, literal_logits, moving_parts
+from attnlab.models import (
+    LinearHead,
+    WordAttentionConfig,
+    attention_weights,
+    literal_logits,
+    moving_parts,
+)
 from attnlab.runs import RunContext
 from attnlab.studies import _pooling as pooling
 from attnlab.studies._pooling import PoolingSettings, bags, fit_pooling, pool_curve
@@ -19,16 +27,33 @@ from attnlab.training import Recipe
 _TOKENS = [["a", "b", "b"], ["c"], ["d", "a", "e", "e", "e"], ["b", "c", "d"]]
 _CORPUS = Corpus.from_tokens(_TOKENS, labels=[0, 1, 2, 1])
 _SMALL = PoolingSettings(
-    sizes=(8, 64), sentences=64, steps=150, batch_size=16, step_sizes=(0.1,), weight_decays=(0.0, 0.1),
-    valid_sentences=60, test_sentences=200, topics=2, topic_words=1, dictionary=200, noise_words=8, embedding_dim=3,
-)  # fmt: skip
+    sizes=(8, 64),
+    sentences=64,
+    steps=150,
+    batch_size=16,
+    step_sizes=(0.1,),
+    weight_decays=(0.0, 0.1),
+    valid_sentences=60,
+    test_sentences=200,
+    topics=2,
+    topic_words=1,
+    dictionary=200,
+    noise_words=8,
+    embedding_dim=3,
+)
 
 
 def _model(keys: bool):
     config = WordAttentionConfig.for_corpus(
-        _CORPUS, head="linear", embedding_dim=3, embedding_std=1.0, key_std=float(keys), key_dim=1, query_norm=1.0,
+        _CORPUS,
+        head="linear",
+        embedding_dim=3,
+        embedding_std=1.0,
+        key_std=float(keys),
+        key_dim=1,
+        query_norm=1.0,
         trained=("embeddings", "keys", "head") if keys else ("embeddings", "head"),
-    )  # fmt: skip
+    )
     return config.init(jax.random.key(0))
 
 
@@ -57,14 +82,21 @@ def test_attention_pooling_is_the_equation_and_padding_is_no_word():
     np.testing.assert_allclose(logits, _answers(model, length=40)[1], rtol=1e-12)
     found = pooling._attentive_measure(model, {"valid": given, "test": given})
     entries = attention_weights(model, _CORPUS)
-    assert float(found["attention"]) == pytest.approx(entries[np.isin(_CORPUS.words, [1, 3])].sum() / len(_CORPUS))
+    assert float(found["attention"]) == pytest.approx(
+        entries[np.isin(_CORPUS.words, [1, 3])].sum() / len(_CORPUS)
+    )
     right = np.asarray(literal_logits(model, _CORPUS)).argmax(1) == _CORPUS.labels
     assert float(found["accuracy"]) == pytest.approx(right.mean())
 
 
 def test_mean_pooling_leaves_keys_and_query_alone():
     moving = moving_parts(_model(keys=False))
-    assert (moving.embeddings, moving.keys, moving.query, moving.head.weight) == (True, False, False, True)
+    assert (moving.embeddings, moving.keys, moving.query, moving.head.weight) == (
+        True,
+        False,
+        False,
+        True,
+    )
     assert moving_parts(_model(keys=True)).keys is True
 
 
@@ -81,10 +113,16 @@ def test_students_of_a_seed_see_the_same_nested_sentences(monkeypatch):
         raise InterruptedError
 
     monkeypatch.setattr(attnlab.training, "fit_grid", look)
-    changes = [("mean-pooling", (8, 64)), ("attention-pooling", (8, 64)), ("attention-pooling", (4, 8))]
+    changes = [
+        ("mean-pooling", (8, 64)),
+        ("attention-pooling", (8, 64)),
+        ("attention-pooling", (4, 8)),
+    ]
     for student, sizes in [*changes, ("topic-counts", (8, 64))]:
         with pytest.raises(InterruptedError):
-            fit_pooling(replace(_SMALL, student=student, sizes=sizes, seed=3), RunContext(0, 0, "0" * 16))
+            fit_pooling(
+                replace(_SMALL, student=student, sizes=sizes, seed=3), RunContext(0, 0, "0" * 16)
+            )
     data, checks, key = seen["mean-pooling", (8, 64)]
     for (_, sizes), (other, other_checks, other_key) in seen.items():
         assert np.array_equal(other["y"], data["y"][: max(sizes)])
@@ -96,7 +134,10 @@ def test_students_of_a_seed_see_the_same_nested_sentences(monkeypatch):
 
 def test_attention_needs_fewer_sentences_but_not_fewer_than_counts_of_the_topic_words():
     context = RunContext(7, 0, "0" * 16)
-    found = {student: fit_pooling(replace(_SMALL, student=student), context) for student in pooling.STUDENTS}
+    found = {
+        student: fit_pooling(replace(_SMALL, student=student), context)
+        for student in pooling.STUDENTS
+    }
     for name in ("accuracy", "valid_loss", "train_loss", "settling", "step_size", "weight_decay"):
         assert all(curve[name].dims == ("size",) for curve in found.values())
     mean, attention, counts = (float(found[student].accuracy[1]) for student in pooling.STUDENTS)

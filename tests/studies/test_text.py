@@ -18,7 +18,15 @@ from attnlab.training import Every, GradientDescent, Loss, Norms, Scores, train
 from tests.studies.texts import BAD, GOOD, sentences, write_folder
 
 CONTEXT = RunContext(root_seed=0, index=0, hash="00" * 16)
-TINY = {"dim": 6, "steps": 1500, "every": 50, "query_dim": 4, "query_std": 0.8, "top": 8, "dtype": "float64"}
+TINY = {
+    "dim": 6,
+    "steps": 1500,
+    "every": 50,
+    "query_dim": 4,
+    "query_std": 0.8,
+    "top": 8,
+    "dtype": "float64",
+}
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +46,19 @@ def by_hand(folder):
     config = WordAttentionConfig.for_corpus(parts.train, embedding_dim=6, key_dim=4, query_std=0.8)
     rule = GradientDescent(0.1)
     whole = train(
-        config, parts.train, steps=1500, seeds=[2], optimizer=rule, when=Every(50),
-        record=(Loss("valid"), Scores(), Norms()), splits={"valid": parts.valid},
-    ).data.isel(seed=0)  # fmt: skip
+        config,
+        parts.train,
+        steps=1500,
+        seeds=[2],
+        optimizer=rule,
+        when=Every(50),
+        record=(Loss("valid"), Scores(), Norms()),
+        splits={"valid": parts.valid},
+    ).data.isel(seed=0)
     best = int(whole.step[int(np.argmin(whole.loss_valid.values))])
-    model = train(config, parts.train, steps=best, seeds=[2], optimizer=rule, when=Every(best)).model(2)
+    model = train(
+        config, parts.train, steps=best, seeds=[2], optimizer=rule, when=Every(best)
+    ).model(2)
     return parts, whole, best, model
 
 
@@ -69,7 +85,9 @@ def test_curves_and_tables_are_those_of_the_recorded_words(run, by_hand):
         table = run.sel(moment=moment)
         order = np.argsort(-whole.score.sel(step=step).values)[:8]
         assert table.top_word.values.tolist() == [parts.train.vocabulary[w] for w in order]
-        np.testing.assert_allclose(table.top_score, whole.score.sel(step=step).values[order], rtol=1e-9)
+        np.testing.assert_allclose(
+            table.top_score, whole.score.sel(step=step).values[order], rtol=1e-9
+        )
         np.testing.assert_array_equal(table.top_excess, words.excess.values[order])
     assert set(run.top_word.sel(moment="best").values[:6].tolist()) == {*GOOD, *BAD}
     relation = text_sen(whole, parts.train, step=best, words=8)
@@ -97,9 +115,15 @@ def test_permuted_labels_are_drawn_by_the_seed_and_keep_the_classes(folder, run)
     assert corpus != true
     assert corpus.labels.sum() == true.labels.sum()
     leaning = words.excess.sel(word=[*GOOD, *BAD])
-    assert float(leaning.mean()) < 0.3 < float(excess_purity(true, seed=0).excess.sel(word=[*GOOD, *BAD]).mean())
+    assert (
+        float(leaning.mean())
+        < 0.3
+        < float(excess_purity(true, seed=0).excess.sel(word=[*GOOD, *BAD]).mean())
+    )
     control = train_text(settings, CONTEXT)
-    assert float(control.accuracy_test.isel(step=-1)) < 0.75 < float(run.accuracy_test.isel(step=-1))
+    assert (
+        float(control.accuracy_test.isel(step=-1)) < 0.75 < float(run.accuracy_test.isel(step=-1))
+    )
 
 
 def test_runs_belong_to_their_texts(folder, tmp_path):
@@ -123,10 +147,16 @@ def test_one_file_has_a_fixed_split(tmp_path):
 
 def test_rotten_tomatoes_are_split_and_their_absence_is_told(monkeypatch):
     lines = [line.split(" ", 1) for line in sentences(100, 1)]
-    made = Texts.of([text for _, text in lines], ["negative" if label == "0" else "positive" for label, _ in lines])
+    made = Texts.of(
+        [text for _, text in lines],
+        ["negative" if label == "0" else "positive" for label, _ in lines],
+    )
     monkeypatch.setattr("attnlab.tasks.load_movie_reviews", lambda source: made)
     text_parts.cache_clear()
-    assert [len(part) for part in (text_parts("rotten-tomatoes").train, text_parts("rotten-tomatoes").test)] == [80, 10]
+    assert [
+        len(part)
+        for part in (text_parts("rotten-tomatoes").train, text_parts("rotten-tomatoes").test)
+    ] == [80, 10]
     monkeypatch.undo()
     monkeypatch.setattr(_movies, "_PACKAGE", "a-package-that-nobody-has")
     text_parts.cache_clear()
@@ -138,11 +168,16 @@ def test_rotten_tomatoes_are_split_and_their_absence_is_told(monkeypatch):
 def test_a_folder_must_say_which_file_is_which(tmp_path):
     write_folder(tmp_path)
     (tmp_path / "other.train").write_text("1 a\n0 b\n")
-    with pytest.raises(AttnlabError, match=r"one file with 'train' in its name.* found 2: made.up.train, other.train"):
+    with pytest.raises(
+        AttnlabError,
+        match=r"one file with 'train' in its name.* found 2: made.up.train, other.train",
+    ):
         text_parts(str(tmp_path))
     (tmp_path / "other.train").unlink()
     (tmp_path / "made.up.dev").unlink()
-    with pytest.raises(AttnlabError, match=r"'dev' or 'valid'.* found 0: made.up.test, made.up.train"):
+    with pytest.raises(
+        AttnlabError, match=r"'dev' or 'valid'.* found 0: made.up.test, made.up.train"
+    ):
         text_parts(str(tmp_path))
 
 
@@ -165,7 +200,12 @@ def test_the_plan_asks_for_what_theory_does(folder):
     assert [len(runs) for runs in arms.values()] == [16, 16, 4]
     fixed, linear = arms["fixed"][0], arms["linear"][0]
     assert (fixed.head, fixed.dim, fixed.steps, fixed.step_size) == ("fixed", 200, 12_000, 0.1)
-    assert (linear.head, linear.dim, linear.steps, linear.embedding_std) == ("linear", 100, 30_000, 1e-6)
+    assert (linear.head, linear.dim, linear.steps, linear.embedding_std) == (
+        "linear",
+        100,
+        30_000,
+        1e-6,
+    )
     assert all(run.permuted for run in arms["permuted"])
 
 
@@ -179,7 +219,9 @@ def test_what_claims_judge_of_a_run():
         "least_attended_purity": [0.9, 0.3, 0.1, 0.3, 0.1, 0.2],
         "least_attended_frequency": [5.0, 1.0, 2.0, 3.0, 4.0, 5.0],
     }
-    data = xr.Dataset({name: (("seed", "step"), [values]) for name, values in curves.items()}, {"step": step})
+    data = xr.Dataset(
+        {name: (("seed", "step"), [values]) for name, values in curves.items()}, {"step": step}
+    )
     found = measure_text(data.assign(best_step=("seed", [30]))).isel(seed=0)
     assert float(found.best_accuracy) == 0.8
     assert float(found.best_excess) == 0.25
@@ -202,5 +244,7 @@ def test_the_pooling_study_measures_what_its_runs_hold(folder, tmp_path, monkeyp
     arms = split_arms(results.dataset())
     table = study.measure(arms)["text pooling"]
     ends = [float(arm.accuracy.isel(size=-1).mean()) for arm in arms.values()]
-    assert float(table.attrs["level"]) == pytest.approx(np.floor(100 * (min(ends) - 0.01) + 1e-9) / 100)
+    assert float(table.attrs["level"]) == pytest.approx(
+        np.floor(100 * (min(ends) - 0.01) + 1e-9) / 100
+    )
     assert set(table.student.values.tolist()) == {"mean-pooling", "attention-pooling"}

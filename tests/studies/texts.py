@@ -8,7 +8,9 @@ GOOD, BAD = ("fine", "moving", "witty"), ("dull", "flat", "stale")
 
 
 def sentences(count: int, seed: int) -> list[str]:
-    """Lines "label words": a leaning word (sometimes the wrong one), some of many that do not lean, punctuation."""
+    """Lines "label words": a leaning word (sometimes the wrong one), some of many that do not lean,
+    punctuation.
+    """
     rng = np.random.default_rng(seed)
     lines = []
     for n in range(count):

@@ -13,12 +13,16 @@ def random_corpus(seed: int = 0, sentences: int = 40, words: int = 25) -> Corpus
     rows = np.repeat(np.arange(sentences), lengths)
     tokens = rng.integers(0, words, lengths.sum())
     names = [f"w{i}" for i in range(words)]
-    return Corpus.from_pairs(rows, tokens, rng.integers(0, 3, sentences), vocabulary=names, classes=list("abc"))
+    return Corpus.from_pairs(
+        rows, tokens, rng.integers(0, 3, sentences), vocabulary=names, classes=list("abc")
+    )
 
 
 def matrix(corpus: Corpus) -> np.ndarray:
     shape = (len(corpus), len(corpus.vocabulary))
-    return scipy.sparse.csr_matrix((corpus.counts, corpus.words, corpus.offsets), shape=shape).toarray()
+    return scipy.sparse.csr_matrix(
+        (corpus.counts, corpus.words, corpus.offsets), shape=shape
+    ).toarray()
 
 
 def test_both_directions_are_one_matrix():
@@ -74,7 +78,9 @@ def test_content_hash_is_stable_and_sees_every_part():
     ]
     hashes = {corpus.content_hash, *(v.content_hash for v in variants)}
     assert len(hashes) == 5
-    assert Corpus.from_tokens([["b", "a"], ["b", "b"]], labels=["x", "y"]) == corpus  # order in a bag is nothing
+    assert (
+        Corpus.from_tokens([["b", "a"], ["b", "b"]], labels=["x", "y"]) == corpus
+    )  # order in a bag is nothing
 
 
 def test_arrays_cannot_be_written():
@@ -91,12 +97,21 @@ def _raw_corpus(words=(0,), labels=(1,)) -> Corpus:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Corpus.from_tokens([["a", "b"], []], [0, 1]), r"1 sentence\(s\) have no word, the first is number 1"),
+        (
+            lambda: Corpus.from_tokens([["a", "b"], []], [0, 1]),
+            r"1 sentence\(s\) have no word, the first is number 1",
+        ),
         (lambda: Corpus.from_tokens([["a"], ["a"]], [0, 1]), "vocabulary has 1 word"),
         (lambda: Corpus.from_tokens([["a"], ["b"]], [1, 1]), "needs at least 2 classes"),
-        (lambda: Corpus.from_tokens([["a"], ["b"]], [0, 2], classes=[0, 1]), "sentence 1: unknown label 2"),
+        (
+            lambda: Corpus.from_tokens([["a"], ["b"]], [0, 2], classes=[0, 1]),
+            "sentence 1: unknown label 2",
+        ),
         (lambda: Corpus.from_tokens([["a"], ["b"]], [0]), "2 sentences but 1 labels"),
-        (lambda: Corpus.from_tokens([["a"], ["z"]], [0, 1], vocabulary=["a", "b"]), "'z' is not in the vocabulary"),
+        (
+            lambda: Corpus.from_tokens([["a"], ["z"]], [0, 1], vocabulary=["a", "b"]),
+            "'z' is not in the vocabulary",
+        ),
         (lambda: Corpus.from_tokens([], []), "no sentence"),
         (lambda: random_corpus().subset([99]), "must lie in 0..39"),
         (lambda: random_corpus().split(0.9, 0.2, seed=0), "sum to at most 1"),
@@ -111,7 +126,13 @@ def test_bad_input_is_refused_in_words(make, message):
 
 
 def test_topic_task_draws_what_it_says():
-    task = TopicTask(topics=3, topic_words=(1, 2, 3), topic_probabilities=(0.5, 0.3, 0.2), dictionary=40, noise_words=6)
+    task = TopicTask(
+        topics=3,
+        topic_words=(1, 2, 3),
+        topic_probabilities=(0.5, 0.3, 0.2),
+        dictionary=40,
+        noise_words=6,
+    )
     corpus = task.sample(20_000, key=jax.random.key(5))
     assert (corpus.lengths == 7).all()
     shares = np.bincount(corpus.labels) / len(corpus)
@@ -135,7 +156,12 @@ def test_topic_task_is_a_function_of_its_key():
 
 @pytest.mark.parametrize(
     "settings",
-    [{"topics": 1}, {"topic_words": (1, 2)}, {"topic_probabilities": (0.5, 0.6, 0.1, 0.1)}, {"dictionary": 0}],
+    [
+        {"topics": 1},
+        {"topic_words": (1, 2)},
+        {"topic_probabilities": (0.5, 0.6, 0.1, 0.1)},
+        {"dictionary": 0},
+    ],
 )
 def test_topic_task_refuses_nonsense(settings):
     with pytest.raises(AttnlabError):
@@ -160,11 +186,14 @@ def test_sentences_beyond_the_paper_are_drawn_as_they_say():
     assert (corpus.labels == labels).all()
     assert (
         np.sort(words[5])
-        == np.repeat(*(a[corpus.offsets[5] : corpus.offsets[6]] for a in (corpus.words, corpus.counts)))
+        == np.repeat(
+            *(a[corpus.offsets[5] : corpus.offsets[6]] for a in (corpus.words, corpus.counts))
+        )
     ).all()
     measured = corpus.sentence_frequency[task.topic_word_ids] / n
     assert np.abs(measured - task.word_frequency).max() < 4 * np.sqrt(0.25 / n)
-    # Of two topic words of the label and 5·.3 of any: share of topic words that belong to the label, by counting.
+    # Of two topic words of the label and 5·.3 of any: share of topic words that belong to the
+    # label, by counting.
     truth = task.topic_of_word[words]
     kept = 0.6 + 0.4 / 3
     expected = (2 * kept + 5 * 0.3 / 3) / (2 + 5 * 0.3)
@@ -177,7 +206,9 @@ def test_labels_drawn_anew_leave_nothing_to_learn():
     assert abs(np.corrcoef((words == 0).any(axis=1), labels)[0, 1]) < 0.03
 
 
-@pytest.mark.parametrize("settings", [{"topic_noise": 1.5}, {"label_noise": -0.1}, {"topic_words_in_sentence": 0}])
+@pytest.mark.parametrize(
+    "settings", [{"topic_noise": 1.5}, {"label_noise": -0.1}, {"topic_words_in_sentence": 0}]
+)
 def test_sentences_beyond_the_paper_need_sense(settings):
     with pytest.raises(AttnlabError, match=next(iter(settings))):
         TopicTask(**settings)

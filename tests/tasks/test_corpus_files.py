@@ -29,8 +29,12 @@ def test_a_corpus_comes_back_mapped_into_memory(tmp_path, corpus):
         assert not array.flags.writeable
     assert opened.subset([3, 1]) == corpus.subset([3, 1])
     assert sorted(path.name for path in folder.iterdir()) == [
-        "corpus.json", "counts.npy", "labels.npy", "offsets.npy", "words.npy",
-    ]  # fmt: skip
+        "corpus.json",
+        "counts.npy",
+        "labels.npy",
+        "offsets.npy",
+        "words.npy",
+    ]
 
 
 def test_saving_twice_is_allowed_and_overwriting_is_not(tmp_path, corpus):

@@ -72,12 +72,19 @@ def test_a_fragment_is_a_piece_of_a_digit_and_the_darker_ink_stays():
     task = CanvasTask(canvas=12, spacing=1, fragments=1, fragment_size=3, noise_std=0.0)
     clean = CanvasTask(canvas=12, spacing=1, fragments=0, noise_std=0.0).sample(source, 20, key=KEY)
     drawn = task.sample(source, 20, key=KEY)
-    pieces = [image[top : top + 3, left : left + 3] for image in source.images for top in range(6) for left in range(6)]
+    pieces = [
+        image[top : top + 3, left : left + 3]
+        for image in source.images
+        for top in range(6)
+        for left in range(6)
+    ]
     for before, after in zip(clean.images, drawn.images, strict=True):
         places = [
             np.array_equal(_painted(before, piece, top, left), after)
-            for piece in pieces for top in range(10) for left in range(10)
-        ]  # fmt: skip
+            for piece in pieces
+            for top in range(10)
+            for left in range(10)
+        ]
         assert any(places)
 
 
@@ -88,7 +95,9 @@ def _painted(image, piece, top, left):
 
 
 def test_noise_is_gaussian_of_the_given_deviation(digits):
-    loud, quiet = (CanvasTask(noise_std=std).sample(digits, 200, key=KEY).images for std in (0.3, 0.0))
+    loud, quiet = (
+        CanvasTask(noise_std=std).sample(digits, 200, key=KEY).images for std in (0.3, 0.0)
+    )
     noise = (loud - quiet).ravel()
     assert noise.std() == pytest.approx(0.3, rel=0.02)
     assert np.mean(np.abs(noise) < 0.3) == pytest.approx(0.6827, abs=0.01)
@@ -118,7 +127,9 @@ def test_the_mask_of_another_image_is_independent_of_the_place(digits):
         _ = CanvasTask().sample(digits, 1, key=KEY).other_masks
 
 
-@pytest.mark.parametrize("task", [CanvasTask(canvas=7, fragment_size=2), CanvasTask(fragment_size=9)])
+@pytest.mark.parametrize(
+    "task", [CanvasTask(canvas=7, fragment_size=2), CanvasTask(fragment_size=9)]
+)
 def test_what_does_not_fit_is_refused(digits, task):
     with pytest.raises(AttnlabError, match="shrink"):
         task.sample(digits, 2, key=KEY)
@@ -136,7 +147,10 @@ LABELS = np.array([3, 1, 4, 1, 5])
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
 def test_idx_files(tmp_path, ending):
-    for part, images, labels in (("train", IMAGES[:3], LABELS[:3]), ("t10k", IMAGES[3:], LABELS[3:])):
+    for part, images, labels in (
+        ("train", IMAGES[:3], LABELS[:3]),
+        ("t10k", IMAGES[3:], LABELS[3:]),
+    ):
         write_idx(tmp_path / f"{part}-images-idx3-ubyte{ending}", images)
         write_idx(tmp_path / f"{part}-labels-idx1-ubyte{ending}", labels)
     read = load_digits(tmp_path)
@@ -150,7 +164,9 @@ def test_broken_idx_files_are_named(tmp_path):
         load_digits(tmp_path)
     write_idx(labels, LABELS)
     write_idx(images, IMAGES, head=b"\x80\x04\x95\x03")
-    with pytest.raises(AttnlabError, match=r"train-images-idx3-ubyte begins with the bytes 80 04 95 03"):
+    with pytest.raises(
+        AttnlabError, match=r"train-images-idx3-ubyte begins with the bytes 80 04 95 03"
+    ):
         load_digits(tmp_path)
     write_idx(images, IMAGES)
     images.write_bytes(images.read_bytes()[:-1])

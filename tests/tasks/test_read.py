@@ -33,13 +33,17 @@ def write_csv(path: Path, rows=ROWS, delimiter=",", encoding="utf-8") -> Path:
 
 
 def write_jsonl(path: Path, rows=ROWS) -> Path:
-    lines = [json.dumps({"review": text, "sentiment": label, "more": {"a": 1}}) for text, label in rows]
+    lines = [
+        json.dumps({"review": text, "sentiment": label, "more": {"a": 1}}) for text, label in rows
+    ]
     path.write_text("\n".join(lines) + "\n\n", encoding="utf-8")
     return path
 
 
 def write_parquet(path: Path, rows=ROWS) -> Path:
-    pq.write_table(pa.table({"review": [t for t, _ in rows], "sentiment": [c for _, c in rows]}), path)
+    pq.write_table(
+        pa.table({"review": [t for t, _ in rows], "sentiment": [c for _, c in rows]}), path
+    )
     return path
 
 
@@ -72,7 +76,9 @@ def zipped(path: Path) -> Path:
         ("parquet-of-no-ending", write_parquet, ROWS, "parquet", 1),
     ],
 )
-def test_every_format_gives_back_what_was_written(tmp_path, name, write, rows, format, first, compress):
+def test_every_format_gives_back_what_was_written(
+    tmp_path, name, write, rows, format, first, compress
+):
     path = write(tmp_path / name)
     texts = read_texts(zipped(path) if compress else path)
     assert list(zip(texts.texts, texts.labels, strict=True)) == rows
@@ -82,7 +88,11 @@ def test_every_format_gives_back_what_was_written(tmp_path, name, write, rows, f
 
 
 def test_several_files_keep_their_places(tmp_path):
-    files = [write_csv(tmp_path / "a.csv"), write_jsonl(tmp_path / "b.jsonl"), write_lines(tmp_path / "c.txt")]
+    files = [
+        write_csv(tmp_path / "a.csv"),
+        write_jsonl(tmp_path / "b.jsonl"),
+        write_lines(tmp_path / "c.txt"),
+    ]
     texts = read_texts(files)
     assert len(texts) == 3 * len(ROWS)
     assert texts.place(0) == f"{files[0]}, row 2"
@@ -95,7 +105,13 @@ def test_several_files_keep_their_places(tmp_path):
 
 @pytest.mark.parametrize(
     ("encoding", "said"),
-    [("utf-8", "utf-8"), ("utf-8-sig", "utf-8-sig"), ("utf-16", "utf-16"), ("utf-32", "utf-32"), ("cp1252", "cp1252")],
+    [
+        ("utf-8", "utf-8"),
+        ("utf-8-sig", "utf-8-sig"),
+        ("utf-16", "utf-16"),
+        ("utf-32", "utf-32"),
+        ("cp1252", "cp1252"),
+    ],
 )
 def test_encodings_are_recognised(tmp_path, encoding, said):
     rows = [("crème brûlée", "a"), ("naïve “quotes”", "b"), ("plain", "a")]
@@ -104,7 +120,9 @@ def test_encodings_are_recognised(tmp_path, encoding, said):
     assert texts.encodings == (said,)
 
 
-@pytest.mark.parametrize(("encoding", "mark"), [("utf-16-le", codecs.BOM_UTF16_LE), ("utf-16-le", b"")])
+@pytest.mark.parametrize(
+    ("encoding", "mark"), [("utf-16-le", codecs.BOM_UTF16_LE), ("utf-16-le", b"")]
+)
 def test_a_named_encoding_is_obeyed(tmp_path, encoding, mark):
     path = tmp_path / "a.csv"
     path.write_bytes(mark + "text,label\ngrün,a\nrot,b\n".encode(encoding))
@@ -128,23 +146,37 @@ def test_damaged_rows_are_reported_and_the_rest_is_read(tmp_path):
 def test_every_reason_is_counted_with_its_rows(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(
-        "text,label\ngood,pos\n,pos\n   ,neg\nbad,neg\nwhat,\nwell, \nso,nan\ntoo,many,cells\nalone\n\nfine,pos,\n",
+        "text,label\ngood,pos\n,pos\n   ,neg\nbad,neg\nwhat,\nwell, "
+        "\nso,nan\ntoo,many,cells\nalone\n\nfine,pos,\n",
         encoding="utf-8",
     )
     texts = read_texts(path)
     assert texts.texts == ("good", "bad", "fine")
     assert texts.rows.tolist() == [2, 5, 12]
-    found = {entry.reason: (entry.count, [e.place.split("row ")[1] for e in entry.examples]) for entry in texts.dropped}
-    assert found == {"empty": (2, ["3", "4"]), "unlabelled": (3, ["6", "7", "8"]), "malformed": (2, ["9", "10"])}
+    found = {
+        entry.reason: (entry.count, [e.place.split("row ")[1] for e in entry.examples])
+        for entry in texts.dropped
+    }
+    assert found == {
+        "empty": (2, ["3", "4"]),
+        "unlabelled": (3, ["6", "7", "8"]),
+        "malformed": (2, ["9", "10"]),
+    }
 
 
 def test_missing_values_of_json_and_parquet_are_dropped(tmp_path):
     path = tmp_path / "a.jsonl"
     lines = [
-        {"text": "good", "label": 1}, {"text": None, "label": 1}, {"text": "no", "label": None}, {"text": "x"},
-        {"text": "n", "label": float("nan")}, {"text": "bad", "label": 0}, {"text": ["no"], "label": 0}, {"label": 1},
+        {"text": "good", "label": 1},
+        {"text": None, "label": 1},
+        {"text": "no", "label": None},
+        {"text": "x"},
+        {"text": "n", "label": float("nan")},
+        {"text": "bad", "label": 0},
+        {"text": ["no"], "label": 0},
+        {"label": 1},
         {"text": 42, "label": 1.0},
-    ]  # fmt: skip
+    ]
     path.write_text("\n".join(map(json.dumps, lines)) + "\nnot json\n[1]\n", encoding="utf-8")
     texts = read_texts(path)
     assert texts.texts == ("good", "bad", "42")
@@ -157,7 +189,9 @@ def test_missing_values_of_json_and_parquet_are_dropped(tmp_path):
 def test_labels_of_any_type_become_classes_and_the_map_is_kept(tmp_path):
     path = tmp_path / "a.jsonl"
     labels = [1, 1.0, "1", " 1.0 ", True, "TRUE", 0, -2, "-2.0", 2.5]
-    path.write_text("\n".join(json.dumps({"text": f"t{i}", "label": c}) for i, c in enumerate(labels)))
+    path.write_text(
+        "\n".join(json.dumps({"text": f"t{i}", "label": c}) for i, c in enumerate(labels))
+    )
     texts = read_texts(path)
     assert texts.labels == ("1", "1", "1", "1", "true", "true", "0", "-2", "-2", "2.5")
     assert texts.classes == ("-2", "0", "1", "2.5", "true")
@@ -183,7 +217,9 @@ def test_cells_of_a_megabyte_nul_bytes_and_html_are_data(tmp_path):
 
 def test_quotes_in_tsv_are_quotes(tmp_path):
     path = tmp_path / "a.tsv"
-    path.write_text('text\tlabel\n"quoted" start\ta\n"half\tb\n"whole ""cell"""\ta\n', encoding="utf-8")
+    path.write_text(
+        'text\tlabel\n"quoted" start\ta\n"half\tb\n"whole ""cell"""\ta\n', encoding="utf-8"
+    )
     assert read_texts(path).texts == ('"quoted" start', '"half', 'whole "cell"')
 
 
@@ -229,7 +265,9 @@ def test_files_may_be_read_without_labels(tmp_path):
 def test_expected_classes_allow_one_and_refuse_strangers(tmp_path):
     path = write_lines(tmp_path / "a.txt", [("good", "pos"), ("fine", "pos")])
     assert read_texts(path, classes=["neg", "pos"], format="lines").classes == ("pos",)
-    with pytest.raises(AttnlabError, match=r"a.txt, row 1: the label 'pos' is not one of the classes 'x', 'y'"):
+    with pytest.raises(
+        AttnlabError, match=r"a.txt, row 1: the label 'pos' is not one of the classes 'x', 'y'"
+    ):
         read_texts(path, classes=["x", "y"], format="lines")
 
 
@@ -248,37 +286,93 @@ NASTY = {
     "newlines.csv": (b"\n\n", {}, "has no row"),
     "blank.txt": (b"\n\n", {}, "format is not clear"),
     "one.csv": (HEADER + b"a,x\nb,x\n", {}, "2 rows have the one label 'x'"),
-    "many.csv": (HEADER + b"".join(b"t%d,c%d\n" % (i, i) for i in range(60)), {}, "60 different labels .*--label"),
+    "many.csv": (
+        HEADER + b"".join(b"t%d,c%d\n" % (i, i) for i in range(60)),
+        {},
+        "60 different labels .*--label",
+    ),
     "each.csv": (HEADER + b"a,x\nb,y\nc,z\n", {}, "3 rows have 3 different labels"),
-    "column.csv": (b"review,sentiment\na,x\nb,y\n", {"text": "reviw"}, "'review', 'sentiment'; did you mean 'review'"),
-    "label.csv": (b"review,sentiment\na,x\nb,y\n", {"label": "Sentiment"}, "no column 'Sentiment' for the label.*mean"),
-    "both.csv": (HEADER + b"a,x\nb,y\n", {"text": "label", "label": "label"}, "both the column 'label'"),
-    "twice.csv": (b"text,text,label\na,b,x\nc,d,y\n", {"text": "text"}, "several columns called 'text'"),
-    "doubt.csv": (b"a,b,c\n1,2,3\n", {}, r"which column holds the text: the columns are 'a', 'b', 'c'.*--text"),
+    "column.csv": (
+        b"review,sentiment\na,x\nb,y\n",
+        {"text": "reviw"},
+        "'review', 'sentiment'; did you mean 'review'",
+    ),
+    "label.csv": (
+        b"review,sentiment\na,x\nb,y\n",
+        {"label": "Sentiment"},
+        "no column 'Sentiment' for the label.*mean",
+    ),
+    "both.csv": (
+        HEADER + b"a,x\nb,y\n",
+        {"text": "label", "label": "label"},
+        "both the column 'label'",
+    ),
+    "twice.csv": (
+        b"text,text,label\na,b,x\nc,d,y\n",
+        {"text": "text"},
+        "several columns called 'text'",
+    ),
+    "doubt.csv": (
+        b"a,b,c\n1,2,3\n",
+        {},
+        r"which column holds the text: the columns are 'a', 'b', 'c'.*--text",
+    ),
     "rival.csv": (b"text,review,label\n1,2,3\n", {}, r"which column holds the text"),
     "nolabel.csv": (b"text,b,c\n1,2,3\n", {}, r"which column holds the label.*--label"),
     "bare.csv": (b"good,pos\nbad,neg\n", {}, r"header=False \(--no-header\)"),
-    "open.csv": (HEADER + b'a,x\n"b,y\nc,x\nd,y\n', {}, r"open.csv, row 3 \(it begins in line 3\): a quote is opened"),
-    "later.csv": (HEADER + b'"a\na",x\n"b,y\nc,x\n', {}, r"row 3 \(it begins in line 4\): a quote is opened"),
-    "ragged.csv": (HEADER + b"a,x\nb,y,z,w\nc,d,e\n", {}, "2 of its 3 rows cannot be read as csv.*row 3: 'b,y,z,w'"),
-    "undecoded.csv": (HEADER + b"a\xff,x\nb\xff,y\nc,x\n", {"encoding": "utf-8"}, "2 undecodable.*--encoding"),
+    "open.csv": (
+        HEADER + b'a,x\n"b,y\nc,x\nd,y\n',
+        {},
+        r"open.csv, row 3 \(it begins in line 3\): a quote is opened",
+    ),
+    "later.csv": (
+        HEADER + b'"a\na",x\n"b,y\nc,x\n',
+        {},
+        r"row 3 \(it begins in line 4\): a quote is opened",
+    ),
+    "ragged.csv": (
+        HEADER + b"a,x\nb,y,z,w\nc,d,e\n",
+        {},
+        "2 of its 3 rows cannot be read as csv.*row 3: 'b,y,z,w'",
+    ),
+    "undecoded.csv": (
+        HEADER + b"a\xff,x\nb\xff,y\nc,x\n",
+        {"encoding": "utf-8"},
+        "2 undecodable.*--encoding",
+    ),
     "encoding.csv": (HEADER, {"encoding": "klingon"}, "encoding='klingon' is not known"),
     "codec.csv": (HEADER, {"encoding": "base64"}, "encoding='base64' is not known"),
     "utf16.csv": ("text,label\na,x\nb,y\n".encode("utf-16-le"), {}, "--encoding utf-16-le"),
     "garbage.csv": (bytes(range(256)) * 40, {}, "is no text: .* control characters"),
     "book.csv": (b"PK\x03\x04rest", {}, "zip archive or an Excel workbook: save the sheet as CSV"),
-    "cut.csv.gz": (gzip.compress(HEADER + b"a,x\nb,y\n" * 50)[:-20], {}, "cut off or damaged: gzip"),
+    "cut.csv.gz": (
+        gzip.compress(HEADER + b"a,x\nb,y\n" * 50)[:-20],
+        {},
+        "cut off or damaged: gzip",
+    ),
     "fake.csv.gz": (b"\x1f\x8bnot gzip at all", {}, "cut off or damaged: gzip"),
     "array.json": (b'[{"text": "a", "label": "x"}]', {}, "one JSON array; expected JSON Lines"),
     "lines.jsonl": (b"not json\nneither\n", {}, "none of its first lines is a JSON object"),
     "keys.jsonl": (b'{"a": "b", "c": "d", "e": "f"}\n', {}, "columns are 'a', 'c', 'e'"),
-    "half.jsonl": (b'{"text": "a", "label": "x"}\n{"text\n{{\n', {}, "2 of its 3 rows cannot be read as jsonl"),
+    "half.jsonl": (
+        b'{"text": "a", "label": "x"}\n{"text\n{{\n',
+        {},
+        "2 of its 3 rows cannot be read as jsonl",
+    ),
     "fake.parquet": (b"text,label\na,x\n", {}, "no Parquet file: it does not begin with PAR1"),
     "cut.parquet": (b"PAR1 and no more", {}, "cut off or damaged"),
-    "prose.txt": (b"once upon a time\nthere was a word\nand no label\nat all\n", {}, "format is not clear.*--format"),
-    "format.csv": (HEADER, {"format": "xml"}, "format='xml': expected one of csv, tsv, jsonl, parquet, lines"),
+    "prose.txt": (
+        b"once upon a time\nthere was a word\nand no label\nat all\n",
+        {},
+        "format is not clear.*--format",
+    ),
+    "format.csv": (
+        HEADER,
+        {"format": "xml"},
+        "format='xml': expected one of csv, tsv, jsonl, parquet, lines",
+    ),
     "label-only.txt": (b"1\n0\n", {"format": "lines"}, "no row with text and label: 2 empty"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", NASTY)
@@ -302,7 +396,9 @@ def test_files_that_cannot_be_opened(tmp_path):
 
 def test_examples_are_short_and_harmless(tmp_path):
     path = tmp_path / "a.csv"
-    path.write_text("text,label\n\x1b[31mred\u202e" + "x" * 500 + ",\ngood,a\nbad,b\n", encoding="utf-8")
+    path.write_text(
+        "text,label\n\x1b[31mred\u202e" + "x" * 500 + ",\ngood,a\nbad,b\n", encoding="utf-8"
+    )
     (entry,) = read_texts(path).dropped
     shown = entry.examples[0].text
     assert len(shown) == 60

@@ -29,7 +29,11 @@ def test_a_split_is_a_stratified_partition_without_leaks(fractions, seed):
     assert sum(map(len, sides)) == len(set.union(*sides))
     for fraction, side in zip(fractions, sides, strict=True):
         for remainder in range(3):  # every class by its own share of different texts
-            whole = {plain(t) for t, c in zip(texts.texts, texts.labels, strict=True) if c == "abc"[remainder]}
+            whole = {
+                plain(t)
+                for t, c in zip(texts.texts, texts.labels, strict=True)
+                if c == "abc"[remainder]
+            }
             assert abs(len(side & whole) - fraction * len(whole)) <= 1
     assert all((np.diff(part.rows) > 0).all() for part in parts)
 
@@ -76,9 +80,13 @@ def test_duplicates_are_kept_once_unless_they_contradict():
     for text, label in zip(noisy.texts, noisy.labels, strict=True):
         labels.setdefault(plain(text), set()).add(label)
     agreed = {text for text, found in labels.items() if len(found) == 1}
-    assert [plain(text) for text in kept.texts] == [t for t in dict.fromkeys(map(plain, noisy.texts)) if t in agreed]
+    assert [plain(text) for text in kept.texts] == [
+        t for t in dict.fromkeys(map(plain, noisy.texts)) if t in agreed
+    ]
     assert len(kept) + sum(entry.count for entry in kept.dropped) == len(noisy)
-    contradictory = next(entry for entry in kept.dropped if entry.reason == "contradictory duplicate")
+    contradictory = next(
+        entry for entry in kept.dropped if entry.reason == "contradictory duplicate"
+    )
     assert contradictory.count == sum(plain(text) not in agreed for text in noisy.texts)
     assert drop_duplicates(kept).texts == kept.texts
     with pytest.raises(AttnlabError, match="all 2 texts occur with several labels"):
@@ -86,7 +94,10 @@ def test_duplicates_are_kept_once_unless_they_contradict():
 
 
 def test_leaks_are_found_and_shown():
-    train, other = Texts.of(["one text", "two"]), Texts.of(["three", "one  text", "ONE TEXT", "two "])
+    train, other = (
+        Texts.of(["one text", "two"]),
+        Texts.of(["three", "one  text", "ONE TEXT", "two "]),
+    )
     found = leaks(train, other)
     assert (found.count, found.share, found.places.tolist()) == (2, 0.5, [1, 3])
     assert [str(example) for example in found.examples] == ["text 2: 'one text'", "text 4: 'two'"]

@@ -26,7 +26,10 @@ def split_on_e(text: str) -> list[str]:
         ("שלום עולם", ["שלום", "עולם"]),
         ("می\u200cخواهم", ["می\u200cخواهم"]),
         ("映画は最高。すごい", ["映画は最高", "すごい"]),
-        ("so 😀😀 👍🏽 👩\u200d💻 🇫🇷 ❤\ufe0f", ["so", "😀", "😀", "👍🏽", "👩\u200d💻", "🇫🇷", "❤\ufe0f"]),
+        (
+            "so 😀😀 👍🏽 👩\u200d💻 🇫🇷 ❤\ufe0f",
+            ["so", "😀", "😀", "👍🏽", "👩\u200d💻", "🇫🇷", "❤\ufe0f"],
+        ),
         ("nul\0byte <br /> a_b", ["nul", "byte", "br", "a_b"]),
         ("...!?", []),
         ("", []),
@@ -39,8 +42,19 @@ def test_words_of_many_scripts(text, words):
 def test_case_and_punctuation_are_options():
     assert Tokenizer(lower=False)("Good Film") == ["Good", "Film"]
     assert Tokenizer(punctuation=True)("well... 'so' «très» bon!\0") == [
-        "well", ".", ".", ".", "'", "so", "'", "«", "très", "»", "bon", "!",
-    ]  # fmt: skip
+        "well",
+        ".",
+        ".",
+        ".",
+        "'",
+        "so",
+        "'",
+        "«",
+        "très",
+        "»",
+        "bon",
+        "!",
+    ]
 
 
 @pytest.mark.parametrize("punctuation", [False, True])
@@ -54,7 +68,9 @@ def test_the_fast_pattern_agrees_with_the_general_one(punctuation):
 
 def test_with_punctuation_no_visible_character_is_lost():
     rng = np.random.default_rng(1)
-    letters = [chr(n) for n in rng.integers(32, 0x3000, 4000) if unicodedata.category(chr(n))[0] in "LNPS"]
+    letters = [
+        chr(n) for n in rng.integers(32, 0x3000, 4000) if unicodedata.category(chr(n))[0] in "LNPS"
+    ]
     text = " ".join("".join(rng.choice(letters, 5)) for _ in range(200))
     plain = unicodedata.normalize("NFC", text).replace("\u2019", "'").replace("\u2010", "-")
     assert "".join(Tokenizer(lower=False, punctuation=True)(text)) == re.sub(r"\s+", "", plain)
@@ -76,12 +92,18 @@ def test_records_come_back(settings):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Tokenizer.from_function(lambda text: text.split()).record(), "has no name 'module:function'"),
+        (
+            lambda: Tokenizer.from_function(lambda text: text.split()).record(),
+            "has no name 'module:function'",
+        ),
         (lambda: Tokenizer.from_function("nowhere_at_all:split"), "cannot be imported"),
         (lambda: Tokenizer.from_function("re:nothing"), "cannot be imported"),
         (lambda: Tokenizer.from_function("split"), "expected 'module:function'"),
         (lambda: Tokenizer.from_function("re:__name__"), "is no function"),
-        (lambda: Tokenizer.from_function(lambda text: text)("abc"), "returned str 'abc'; expected a list of words"),
+        (
+            lambda: Tokenizer.from_function(lambda text: text)("abc"),
+            "returned str 'abc'; expected a list of words",
+        ),
         (lambda: Tokenizer.from_function("builtins:str.encode")("abc"), "expected a list of words"),
         (lambda: Tokenizer.from_record({"lower": "yes"}), "expected lower and punctuation"),
     ],

@@ -10,7 +10,10 @@ from attnlab.tasks import Corpus, Tokenizer, Vocabulary, index_texts
 def random_texts(seed: int, count: int, words: int = 30) -> list[str]:
     rng = np.random.default_rng(seed)
     # Zipf-like, so that some words are rare; some texts are empty.
-    return [" ".join(f"w{int(w)}" for w in rng.geometric(0.15, rng.integers(0, 12)) % words) for _ in range(count)]
+    return [
+        " ".join(f"w{int(w)}" for w in rng.geometric(0.15, rng.integers(0, 12)) % words)
+        for _ in range(count)
+    ]
 
 
 def test_indexing_agrees_with_counting_word_by_word():
@@ -21,17 +24,24 @@ def test_indexing_agrees_with_counting_word_by_word():
     tokens = [[w for w in text.split() if w in vocabulary.numbers] for text in other]
     kept = [i for i, words in enumerate(tokens) if words]
     expected = Corpus.from_tokens(
-        [tokens[i] for i in kept], [labels[i] for i in kept], vocabulary=vocabulary.words, classes=["neg", "pos"]
+        [tokens[i] for i in kept],
+        [labels[i] for i in kept],
+        vocabulary=vocabulary.words,
+        classes=["neg", "pos"],
     )
     assert indexed.corpus == expected
     assert indexed.kept.tolist() == kept
     assert indexed.wordless.tolist() == [i for i, words in enumerate(tokens) if not words]
     assert indexed.known == sum(map(len, tokens))
     assert indexed.known + indexed.unknown == sum(len(text.split()) for text in other)
-    assert indexed.unknown_share == pytest.approx(indexed.unknown / (indexed.known + indexed.unknown))
+    assert indexed.unknown_share == pytest.approx(
+        indexed.unknown / (indexed.known + indexed.unknown)
+    )
 
 
-@pytest.mark.parametrize(("min_count", "max_size"), [(1, None), (4, None), (1, 7), (3, 5), (2, 1000)])
+@pytest.mark.parametrize(
+    ("min_count", "max_size"), [(1, None), (4, None), (1, 7), (3, 5), (2, 1000)]
+)
 def test_the_vocabulary_keeps_what_it_says(min_count, max_size):
     texts = random_texts(2, 200)
     vocabulary = Vocabulary.of(texts, min_count=min_count, max_size=max_size)
@@ -69,7 +79,10 @@ def test_a_tokeniser_is_used_in_both_places():
         (lambda: Vocabulary.of(["one one", "one"]), "1 different words, 1 of them"),
         (lambda: Vocabulary.of(["a b", "c d"], min_count=2), "0 of them 2 times or more"),
         (lambda: Vocabulary.of(["a b"], min_count=0), "min_count=0 must be ≥ 1"),
-        (lambda: index_texts(["x"], ["p"], Vocabulary.of(["a b"])), "none of the 1 texts has a word of the vocabulary"),
+        (
+            lambda: index_texts(["x"], ["p"], Vocabulary.of(["a b"])),
+            "none of the 1 texts has a word of the vocabulary",
+        ),
         (lambda: index_texts(["a"], ["p", "q"], Vocabulary.of(["a b"])), "1 texts but 2 labels"),
         (
             lambda: index_texts(["a", "b"], ["p", "q"], Vocabulary.of(["a b"]), classes=["p", "r"]),

@@ -41,7 +41,10 @@ def moving(model):
 def _data(count, key=0):
     rng = np.random.default_rng(key)
     x = rng.normal(size=(count, 3))
-    return {"x": jnp.asarray(x), "y": jnp.asarray(x @ [1.0, -2.0, 0.5] + 0.5 + 0.1 * rng.normal(size=count))}
+    return {
+        "x": jnp.asarray(x),
+        "y": jnp.asarray(x @ [1.0, -2.0, 0.5] + 0.5 + 0.1 * rng.normal(size=count)),
+    }
 
 
 RECIPE = Recipe(steps=50, batch_size=8)
@@ -58,7 +61,9 @@ def test_each_fit_is_the_loop_written_out():
     data, checks = _data(40), _data(30, 1)
     init_key, draw_key = jax.random.split(jax.random.key(3))
     for size in (5, 40):
-        draws = jax.vmap(lambda k, size=size: jax.random.randint(jax.random.fold_in(draw_key, k), (8,), 0, size))
+        draws = jax.vmap(
+            lambda k, size=size: jax.random.randint(jax.random.fold_in(draw_key, k), (8,), 0, size)
+        )
         places_of = np.asarray(draws(jnp.arange(50)))
         for step_size in (0.02, 0.1):
             for decay in (0.0, 0.3):
@@ -70,7 +75,9 @@ def test_each_fit_is_the_loop_written_out():
                     gradient = 2 * x.T @ (x @ weight + 0.5 - y) / 8
                     first = 0.9 * first + 0.1 * gradient
                     second = 0.999 * second + 0.001 * gradient**2
-                    scaled = (first / (1 - 0.9 ** (k + 1))) / (np.sqrt(second / (1 - 0.999 ** (k + 1))) + 1e-8)
+                    scaled = (first / (1 - 0.9 ** (k + 1))) / (
+                        np.sqrt(second / (1 - 0.999 ** (k + 1))) + 1e-8
+                    )
                     rate = step_size * (0.99 * 0.5 * (1 + np.cos(np.pi * k / 50)) + 0.01)
                     weight = weight - rate * (scaled + decay * weight)
                 one = found.sel(size=size, step_size=step_size, weight_decay=decay)
@@ -95,7 +102,9 @@ def test_a_fit_alone_equals_the_fit_in_the_grid():
 def test_samples_beyond_the_size_are_never_seen():
     data = _data(40)
     spoilt = {"x": data["x"].at[5:].set(jnp.nan), "y": data["y"]}
-    found = fit_grid(init, loss, measure, spoilt, _data(30, 1), sizes=[5], key=jax.random.key(0), recipe=RECIPE)
+    found = fit_grid(
+        init, loss, measure, spoilt, _data(30, 1), sizes=[5], key=jax.random.key(0), recipe=RECIPE
+    )
     assert np.isfinite(float(found.valid_loss.squeeze()))
 
 
@@ -140,7 +149,15 @@ def test_mistakes_are_named(changes, message):
 
 def test_uneven_data_is_refused():
     with pytest.raises(AttnlabError, match="same number"):
-        fit_grid(init, loss, measure, {"x": jnp.ones((3, 3)), "y": jnp.ones(2)}, None, sizes=[1], key=jax.random.key(0))
+        fit_grid(
+            init,
+            loss,
+            measure,
+            {"x": jnp.ones((3, 3)), "y": jnp.ones(2)},
+            None,
+            sizes=[1],
+            key=jax.random.key(0),
+        )
 
 
 def test_the_recipe_is_optax_adamw():
@@ -164,7 +181,9 @@ def test_all_samples_at_every_step_is_the_loop_written_out():
             gradient = 2 * x.T @ (x @ weight + 0.5 - y) / size
             first = 0.9 * first + 0.1 * gradient
             second = 0.999 * second + 0.001 * gradient**2
-            scaled = (first / (1 - 0.9 ** (k + 1))) / (np.sqrt(second / (1 - 0.999 ** (k + 1))) + 1e-8)
+            scaled = (first / (1 - 0.9 ** (k + 1))) / (
+                np.sqrt(second / (1 - 0.999 ** (k + 1))) + 1e-8
+            )
             rate = 0.1 * (0.99 * 0.5 * (1 + np.cos(np.pi * k / 50)) + 0.01)
             weight = weight - rate * (scaled + 0.3 * weight)
             if k == 39:
@@ -179,9 +198,14 @@ def test_all_samples_at_every_step_is_the_loop_written_out():
 @pytest.mark.parametrize("size", [5, 40])
 def test_a_full_batch_fit_alone_equals_the_fit_in_the_grid(size):
     recipe = Recipe(steps=50, batch_size=None)
-    whole, alone = _grid(recipe=recipe), _grid(recipe=recipe, sizes=[size], step_sizes=[0.1], weight_decays=[0.3])
+    whole, alone = (
+        _grid(recipe=recipe),
+        _grid(recipe=recipe, sizes=[size], step_sizes=[0.1], weight_decays=[0.3]),
+    )
     for name in whole.data_vars:
-        assert float(alone[name].squeeze()) == float(whole[name].sel(size=size, step_size=0.1, weight_decay=0.3))
+        assert float(alone[name].squeeze()) == float(
+            whole[name].sel(size=size, step_size=0.1, weight_decay=0.3)
+        )
 
 
 def test_full_batches_leave_out_samples_beyond_the_size():
@@ -189,7 +213,9 @@ def test_full_batches_leave_out_samples_beyond_the_size():
     other = {"x": data["x"].at[5:].set(jnp.nan), "y": data["y"]}
     recipe = Recipe(steps=50, batch_size=None)
     few, spoilt = (
-        fit_grid(init, loss, measure, d, _data(30, 1), sizes=[5], key=jax.random.key(0), recipe=recipe)
+        fit_grid(
+            init, loss, measure, d, _data(30, 1), sizes=[5], key=jax.random.key(0), recipe=recipe
+        )
         for d in (data, other)
     )
     assert few.equals(spoilt)
@@ -197,17 +223,35 @@ def test_full_batches_leave_out_samples_beyond_the_size():
 
 def test_measured_arrays_get_the_named_dimensions():
     def arrays(model, checks):
-        return {"weight": model.weight, "outer": jnp.outer(model.weight, checks), "first": model.weight[0]}
+        return {
+            "weight": model.weight,
+            "outer": jnp.outer(model.weight, checks),
+            "first": model.weight[0],
+        }
 
     settings = {"sizes": [5, 40], "key": jax.random.key(0), "recipe": RECIPE}
     names = {"weight": ("input",), "outer": ("input", "check")}
     found = fit_grid(init, loss, arrays, _data(40), jnp.arange(2.0), dims=names, **settings)
     assert found.weight.dims == ("size", "step_size", "weight_decay", "input")
-    assert found.outer.sizes == {"size": 2, "step_size": 1, "weight_decay": 1, "input": 3, "check": 2}
+    assert found.outer.sizes == {
+        "size": 2,
+        "step_size": 1,
+        "weight_decay": 1,
+        "input": 3,
+        "check": 2,
+    }
     assert np.array_equal(found.weight.isel(input=0), found["first"])
     assert np.array_equal(found.outer.isel(check=1), found.weight)
     with pytest.raises(AttnlabError, match="'weight' the shape"):
-        fit_grid(init, loss, arrays, _data(40), jnp.arange(2.0), dims={"outer": ("input", "check")}, **settings)
+        fit_grid(
+            init,
+            loss,
+            arrays,
+            _data(40),
+            jnp.arange(2.0),
+            dims={"outer": ("input", "check")},
+            **settings,
+        )
 
 
 def test_plain_descent_is_the_textbook_step():
@@ -222,10 +266,17 @@ def test_plain_descent_is_the_textbook_step():
         return jnp.mean((line.slope * batch["x"] - batch["y"]) ** 2)
 
     found = fit_grid(
-        lambda key: Line(jnp.asarray(0.5)), loss, lambda line, checks: {"slope": line.slope}, {"x": x, "y": 3 * x}, 0.0,
-        sizes=[8], key=jax.random.key(0), step_sizes=[0.1], weight_decays=[0.2],
+        lambda key: Line(jnp.asarray(0.5)),
+        loss,
+        lambda line, checks: {"slope": line.slope},
+        {"x": x, "y": 3 * x},
+        0.0,
+        sizes=[8],
+        key=jax.random.key(0),
+        step_sizes=[0.1],
+        weight_decays=[0.2],
         recipe=Recipe(7, None, end_share=1.0, optimizer="descent"),
-    )  # fmt: skip
+    )
     w = 0.5
     for _ in range(7):
         w -= 0.1 * (2 * float(jnp.mean(x * x)) * (w - 3) + 0.2 * w)

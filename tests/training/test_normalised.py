@@ -1,4 +1,6 @@
-"""Training word attention under every normaliser: each step against the literal equation, probes, refusals."""
+"""Training word attention under every normaliser: each step against the literal equation, probes,
+refusals.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ import pytest
 from attnlab import train
 from attnlab._errors import AttnlabError
 from attnlab.dynamics import AttentionEntropy, ScoreSum, SenTerms, Surroundings
-from attnlab.models import Softmax, WordAttentionConfig, attention_entropy, attention_weights, literal_logits
+from attnlab.models import (
+    Softmax,
+    WordAttentionConfig,
+    attention_entropy,
+    attention_weights,
+    literal_logits,
+)
 from attnlab.tasks import Corpus
 from attnlab.training import Accuracy, Adam, Attention, Every, Loss, Norms, Scores
 from attnlab.training._drive import run_keys
@@ -22,7 +30,13 @@ EVERYTHING = (Loss(), Accuracy(), Scores(), Norms(), Attention())
 
 
 def config(name: str, **more) -> WordAttentionConfig:
-    chosen = {"head": "linear", "embedding_dim": 3, "key_dim": 2, "embedding_std": 0.5, "key_std": 0.7}
+    chosen = {
+        "head": "linear",
+        "embedding_dim": 3,
+        "key_dim": 2,
+        "embedding_std": 0.5,
+        "key_std": 0.7,
+    }
     return WordAttentionConfig.for_corpus(CORPUS, normaliser=name, **(chosen | more))
 
 
@@ -40,7 +54,9 @@ def literal_step(model, step_size: float):
     value, slope = jax.value_and_grad(loss)(parts)
     moved = jax.tree.map(lambda x: x, model)
     for name, part in parts.items():
-        object.__setattr__(moved, name, jax.tree.map(lambda p, g: p - step_size * g, part, slope[name]))
+        object.__setattr__(
+            moved, name, jax.tree.map(lambda p, g: p - step_size * g, part, slope[name])
+        )
     return float(value), moved
 
 
@@ -71,13 +87,27 @@ def _mean_attention(model) -> np.ndarray:
 @pytest.mark.parametrize("name", NAMES)
 def test_minibatches_adam_and_splits_go_through_the_same_loop(name):
     run = train(
-        config(name), CORPUS, steps=40, seeds=2, optimizer=Adam(0.05), batch_size=3, record=(Loss("test"), Loss()),
-        splits={"test": CORPUS}, when=Every(20),
-    )  # fmt: skip
+        config(name),
+        CORPUS,
+        steps=40,
+        seeds=2,
+        optimizer=Adam(0.05),
+        batch_size=3,
+        record=(Loss("test"), Loss()),
+        splits={"test": CORPUS},
+        when=Every(20),
+    )
     np.testing.assert_allclose(run.data.loss_test, run.data.loss, atol=1e-12)
     assert (run.data.loss.isel(step=-1) < run.data.loss.isel(step=0)).all()
     alone = train(
-        config(name), CORPUS, steps=40, seeds=[1], optimizer=Adam(0.05), batch_size=3, record=(Loss(),), when=Every(20)
+        config(name),
+        CORPUS,
+        steps=40,
+        seeds=[1],
+        optimizer=Adam(0.05),
+        batch_size=3,
+        record=(Loss(),),
+        when=Every(20),
     )
     np.testing.assert_array_equal(alone.data.loss[0], run.data.loss.sel(seed=1))
 
@@ -92,7 +122,11 @@ def test_softmax_by_padded_sentences_is_softmax():
 
 def test_entropy_is_that_of_the_models_own_attention():
     run = train(
-        config("sparsemax"), CORPUS, steps=2, when=Every(1), record=(AttentionEntropy(normaliser=_of("sparsemax")),)
+        config("sparsemax"),
+        CORPUS,
+        steps=2,
+        when=Every(1),
+        record=(AttentionEntropy(normaliser=_of("sparsemax")),),
     )
     model, rows = config("sparsemax").init(run_keys(0, 0)[0]), []
     for tokens in TOKENS:

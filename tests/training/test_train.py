@@ -39,7 +39,13 @@ HEADS = ["fixed", "linear", "two_layer"]
 
 
 def config(head: Any = "fixed", **more) -> WordAttentionConfig:
-    settings = {"embedding_std": 0.3, "embedding_dim": 6, "key_dim": 4, "query_norm": 1.0, "hidden": 5}
+    settings = {
+        "embedding_std": 0.3,
+        "embedding_dim": 6,
+        "key_dim": 4,
+        "query_norm": 1.0,
+        "hidden": 5,
+    }
     return WordAttentionConfig.for_corpus(CORPUS, head=head, **(settings | more))
 
 
@@ -53,17 +59,28 @@ def relative(a, b) -> float:
 
 def literal_loss(model: WordAttention, corpus: Corpus = CORPUS) -> float:
     logits = literal_logits(model, corpus)
-    return float(optax.softmax_cross_entropy_with_integer_labels(logits, jnp.asarray(corpus.labels)).mean())
+    return float(
+        optax.softmax_cross_entropy_with_integer_labels(logits, jnp.asarray(corpus.labels)).mean()
+    )
 
 
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 def test_reduced_coordinates_are_exact(head, momentum):
-    """Descent with a frozen query and a fixed head equals descent with explicit keys and embeddings."""
+    """Descent with a frozen query and a fixed head equals descent with explicit keys and
+    embeddings.
+    """
     rule = GradientDescent(0.5, momentum=momentum)
     record = [Loss(), Scores(), Norms(), GradientNorm()]
     runs = [
-        train(config(head, key_std=0.2), CORPUS, steps=60, optimizer=rule, record=record, coordinates=kind)
+        train(
+            config(head, key_std=0.2),
+            CORPUS,
+            steps=60,
+            optimizer=rule,
+            record=record,
+            coordinates=kind,
+        )
         for kind in ("auto", "explicit")
     ]
     assert [r.data.attrs["coordinates"] for r in runs] == ["reduced", "explicit"]
@@ -73,8 +90,12 @@ def test_reduced_coordinates_are_exact(head, momentum):
 
 
 def test_two_classes_need_one_logit():
-    """The one-logit form moves as descent on both columns does: against autodiff of the literal model."""
-    corpus = TopicTask(topics=2, topic_words=1, dictionary=5, noise_words=2).sample(8, key=jax.random.key(0))
+    """The one-logit form moves as descent on both columns does: against autodiff of the literal
+    model.
+    """
+    corpus = TopicTask(topics=2, topic_words=1, dictionary=5, noise_words=2).sample(
+        8, key=jax.random.key(0)
+    )
     settings = WordAttentionConfig.for_corpus(
         corpus, head="linear", embedding_std=0.5, embedding_dim=3, key_dim=2, query_norm=1.0
     )
@@ -84,7 +105,9 @@ def test_two_classes_need_one_logit():
 
     def loss(m):
         labels = jnp.asarray(corpus.labels)
-        return optax.softmax_cross_entropy_with_integer_labels(literal_logits(m, corpus), labels).mean()
+        return optax.softmax_cross_entropy_with_integer_labels(
+            literal_logits(m, corpus), labels
+        ).mean()
 
     for _ in range(3):
         gradient = jax.grad(loss)(model)
@@ -110,7 +133,9 @@ def test_a_run_alone_equals_the_run_in_the_batch_bit_for_bit(width):
     probes = [Loss(), Scores(), Norms()]
     batch = train(config("two_layer"), CORPUS, steps=40, seeds=5, width=width, record=probes)
     for seed in (0, 3, 4):
-        alone = train(config("two_layer"), CORPUS, steps=40, seeds=[seed], width=width, record=probes)
+        alone = train(
+            config("two_layer"), CORPUS, steps=40, seeds=[seed], width=width, record=probes
+        )
         for name in ("loss", "score", "norm"):
             assert np.array_equal(alone.data[name][0], batch.data[name].sel(seed=seed))
         assert np.array_equal(flat(alone.model(seed)), flat(batch.model(seed)))
@@ -137,7 +162,11 @@ def test_seeds_differ_and_the_root_seed_matters():
 
 
 def test_schedules_and_dimensions():
-    for when, expected in [(Every(4), [0, 4, 8, 10]), (Logarithmic(3), [0, 1, 3, 10]), (At((7,)), [0, 7, 10])]:
+    for when, expected in [
+        (Every(4), [0, 4, 8, 10]),
+        (Logarithmic(3), [0, 1, 3, 10]),
+        (At((7,)), [0, 7, 10]),
+    ]:
         data = train(config(), CORPUS, steps=10, seeds=2, when=when, words=["topic1.word0", 0]).data
         assert data.step.values.tolist() == expected
         assert data.word.values.tolist() == ["topic1.word0", "topic0.word0"]
@@ -151,8 +180,17 @@ def test_schedules_and_dimensions():
 
 def test_probes_measure_what_they_say():
     test = TASK.sample(60, key=jax.random.key(2))
-    record = [Attention(), Accuracy(), Accuracy("test"), Loss("test"), GradientNorm(), Measure("peak", _largest_key)]
-    run = train(config("linear"), CORPUS, steps=30, when=Every(30), record=record, splits={"test": test})
+    record = [
+        Attention(),
+        Accuracy(),
+        Accuracy("test"),
+        Loss("test"),
+        GradientNorm(),
+        Measure("peak", _largest_key),
+    ]
+    run = train(
+        config("linear"), CORPUS, steps=30, when=Every(30), record=record, splits={"test": test}
+    )
     model, row = run.model(0), run.data.isel(seed=0, step=-1)
     for corpus, suffix in ((CORPUS, ""), (test, "_test")):
         right = np.argmax(np.asarray(literal_logits(model, corpus)), axis=1) == corpus.labels
@@ -200,7 +238,9 @@ def test_any_optax_optimiser_and_adam():
     ours = train(config("linear"), CORPUS, steps=20, optimizer=Adam(1e-2)).data
     assert np.array_equal(plain.loss, ours.loss)
     assert plain.attrs["coordinates"] == "explicit"
-    decayed = train(config(), CORPUS, steps=20, optimizer=GradientDescent(0.1, weight_decay=0.5)).data
+    decayed = train(
+        config(), CORPUS, steps=20, optimizer=GradientDescent(0.1, weight_decay=0.5)
+    ).data
     free = train(config(), CORPUS, steps=20, optimizer=GradientDescent(0.1)).data
     assert float(decayed.norm[0, -1].sum()) < float(free.norm[0, -1].sum())
 
@@ -208,11 +248,15 @@ def test_any_optax_optimiser_and_adam():
 def test_minibatches_cover_an_epoch_and_average_to_the_full_gradient():
     """One epoch of very small steps moves as far as one full-batch step of the summed size."""
     size = 1e-6
-    batches = train(config("linear"), CORPUS, steps=6, batch_size=25, optimizer=GradientDescent(size)).model(0)
+    batches = train(
+        config("linear"), CORPUS, steps=6, batch_size=25, optimizer=GradientDescent(size)
+    ).model(0)
     full = train(config("linear"), CORPUS, steps=1, optimizer=GradientDescent(6 * size)).model(0)
     start = flat(train(config("linear"), CORPUS, steps=0).model(0))
     assert relative(flat(batches) - start, flat(full) - start) < 1e-4
-    again = train(config("linear"), CORPUS, steps=6, batch_size=25, optimizer=GradientDescent(size), seeds=3)
+    again = train(
+        config("linear"), CORPUS, steps=6, batch_size=25, optimizer=GradientDescent(size), seeds=3
+    )
     assert np.array_equal(flat(again.model(0)), flat(batches))
 
 
@@ -222,9 +266,14 @@ def test_early_stopping_restores_the_best_parameters():
     valid = Corpus(valid.offsets, valid.words, valid.counts, noise, valid.vocabulary, valid.classes)
     stop = EarlyStopping("valid", patience=3)
     run = train(
-        config("linear"), CORPUS, steps=3000, optimizer=GradientDescent(1.0), when=Every(5), stop=stop,
+        config("linear"),
+        CORPUS,
+        steps=3000,
+        optimizer=GradientDescent(1.0),
+        when=Every(5),
+        stop=stop,
         splits={"valid": valid},
-    )  # fmt: skip
+    )
     data = run.data.isel(seed=0)
     assert str(data.status.values) == "stopped early"
     best = int(data.best_step)
@@ -242,7 +291,9 @@ def test_a_run_that_blows_up_ends_alone(width):
     def init(key):
         model = config("linear").init(key)
         bad = jnp.array_equal(jax.random.key_data(key), jax.random.key_data(_model_key(1)))
-        return eqx.tree_at(lambda m: m.embeddings, model, model.embeddings * jnp.where(bad, 1e200, 1.0))
+        return eqx.tree_at(
+            lambda m: m.embeddings, model, model.embeddings * jnp.where(bad, 1e200, 1.0)
+        )
 
     run = train(init, CORPUS, steps=10, seeds=2, width=width, when=Every(2))
     assert run.data.status.values.tolist() == ["finished", "non-finite"]
@@ -277,12 +328,22 @@ def test_ctrl_c_returns_what_was_recorded():
 
 def test_flow_is_the_limit_of_descent_with_order_one():
     flow = train(
-        config("linear"), CORPUS, steps=10, optimizer=GradientFlow(1.0, rtol=1e-10, atol=1e-12), when=Every(10)
+        config("linear"),
+        CORPUS,
+        steps=10,
+        optimizer=GradientFlow(1.0, rtol=1e-10, atol=1e-12),
+        when=Every(10),
     )
     sizes = np.array([0.2, 0.1, 0.05, 0.025])
     errors, run = [], flow
     for size in sizes:
-        run = train(config("linear"), CORPUS, steps=round(10 / size), optimizer=GradientDescent(size), when=At(()))
+        run = train(
+            config("linear"),
+            CORPUS,
+            steps=round(10 / size),
+            optimizer=GradientDescent(size),
+            when=At(()),
+        )
         errors.append(np.abs(run.data.score[0, -1] - flow.data.score[0, -1]).max())
     order = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
     assert 0.9 < order < 1.1
@@ -291,7 +352,9 @@ def test_flow_is_the_limit_of_descent_with_order_one():
 
 
 def test_flow_records_rows_like_descent():
-    flow = train(config(), CORPUS, steps=20, optimizer=GradientFlow(0.1), when=Every(5), seeds=2).data
+    flow = train(
+        config(), CORPUS, steps=20, optimizer=GradientFlow(0.1), when=Every(5), seeds=2
+    ).data
     assert flow.step.values.tolist() == [0, 5, 10, 15, 20]
     assert flow.status.values.tolist() == ["finished"] * 2
     descent = train(config(), CORPUS, steps=20, when=Every(5), seeds=2).data
@@ -314,8 +377,12 @@ def test_a_head_of_ones_own():
         def __call__(self, context):
             return jnp.tanh(context) @ self.weight
 
-    settings = config(lambda key, d, classes: Tanh(jax.random.normal(key, (d, classes), jnp.float64)))
-    run = train(settings, CORPUS, steps=400, optimizer=GradientDescent(0.5), record=[Loss(), Accuracy()])
+    settings = config(
+        lambda key, d, classes: Tanh(jax.random.normal(key, (d, classes), jnp.float64))
+    )
+    run = train(
+        settings, CORPUS, steps=400, optimizer=GradientDescent(0.5), record=[Loss(), Accuracy()]
+    )
     assert float(run.data.loss[0, -1]) == pytest.approx(literal_loss(run.model(0)), rel=1e-12)
     assert float(run.data.loss[0, -1]) < 0.5 * float(run.data.loss[0, 0])
 
@@ -326,11 +393,15 @@ def test_heads_that_hold_functions(kind, width):
     def make(key, d, classes):
         if kind == "function":
             return _three_tanhs
-        return eqx.nn.MLP(d, classes, width_size=4, depth=2, activation=jax.nn.tanh, key=key, dtype=jnp.float64)
+        return eqx.nn.MLP(
+            d, classes, width_size=4, depth=2, activation=jax.nn.tanh, key=key, dtype=jnp.float64
+        )
 
     run = train(config(make), CORPUS, steps=20, seeds=2, width=width)
     for seed in (0, 1):
-        assert float(run.data.loss.sel(seed=seed, step=20)) == pytest.approx(literal_loss(run.model(seed)), rel=1e-12)
+        assert float(run.data.loss.sel(seed=seed, step=20)) == pytest.approx(
+            literal_loss(run.model(seed)), rel=1e-12
+        )
 
 
 def _three_tanhs(context):
@@ -339,7 +410,13 @@ def _three_tanhs(context):
 
 def test_functions_made_anew_for_each_seed_cannot_share_a_batch():
     with pytest.raises(AttnlabError, match="or train with width=1"):
-        train(config(lambda key, d, classes: lambda context: context[:classes]), CORPUS, steps=1, seeds=2, width=2)
+        train(
+            config(lambda key, d, classes: lambda context: context[:classes]),
+            CORPUS,
+            steps=1,
+            seeds=2,
+            width=2,
+        )
 
 
 def test_the_flow_remembers_its_start():
@@ -348,7 +425,14 @@ def test_the_flow_remembers_its_start():
     parts = ("embeddings", "keys", "query", "head")
     rules = (GradientFlow(0.5), GradientDescent(0.5))
     flow, descent = (
-        train(config("linear", trained=parts), CORPUS, steps=100, optimizer=rule, record=probes, when=Every(50)).data
+        train(
+            config("linear", trained=parts),
+            CORPUS,
+            steps=100,
+            optimizer=rule,
+            record=probes,
+            when=Every(50),
+        ).data
         for rule in rules
     )
     for name in ("balance_drift", "query_balance_drift"):
@@ -358,7 +442,9 @@ def test_the_flow_remembers_its_start():
 
 
 def test_rows_do_not_depend_on_neighbours():
-    """Seed 1 has scores so wide that it needs the slow path; seed 0 beside it records the bits it has beside a copy."""
+    """Seed 1 has scores so wide that it needs the slow path; seed 0 beside it records the bits it
+    has beside a copy.
+    """
 
     def init(key):
         wide = jnp.array_equal(jax.random.key_data(key), jax.random.key_data(_model_key(1)))
@@ -374,7 +460,9 @@ def test_rows_do_not_depend_on_neighbours():
 
 
 def test_a_sweeps_own_ctrl_c_is_left_alone():
-    """Under somebody else's handler the signal reaches that handler, and the run goes on to its end."""
+    """Under somebody else's handler the signal reaches that handler, and the run goes on to its
+    end.
+    """
     seen = []
     before = signal.signal(signal.SIGINT, lambda *_: seen.append(1))
     try:
@@ -415,7 +503,9 @@ def test_settings_that_mean_nothing_are_refused(make, message):
         make()
 
 
-OTHER = TopicTask(topics=3, topic_words=1, dictionary=41, noise_words=5).sample(20, key=jax.random.key(3))
+OTHER = TopicTask(topics=3, topic_words=1, dictionary=41, noise_words=5).sample(
+    20, key=jax.random.key(3)
+)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,9 @@ class Net(eqx.Module):
 def init(key) -> Net:
     keys = jax.random.split(key)
     return Net(
-        jax.random.normal(keys[0], (4, 3), jnp.float64), jax.random.normal(keys[1], (4,), jnp.float64), jnp.ones(())
+        jax.random.normal(keys[0], (4, 3), jnp.float64),
+        jax.random.normal(keys[1], (4,), jnp.float64),
+        jnp.ones(()),
     )
 
 
@@ -63,7 +65,9 @@ def size(model: Net):
 
 
 def flat(model: eqx.Module) -> np.ndarray:
-    return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(eqx.filter(model, eqx.is_array_like))])
+    return np.concatenate(
+        [np.ravel(leaf) for leaf in jax.tree.leaves(eqx.filter(model, eqx.is_array_like))]
+    )
 
 
 def start(seed: int = 0) -> Net:
@@ -71,7 +75,9 @@ def start(seed: int = 0) -> Net:
 
 
 def by_hand(model: Net, steps: int, step_size: float, batches=None):
-    """Descent on v and W with the derivatives of v·tanh(W x) written out; yields loss and gradient norm per step."""
+    """Descent on v and W with the derivatives of v·tanh(W x) written out; yields loss and gradient
+    norm per step.
+    """
     w, v, rows = np.array(model.w), np.array(model.v), []
     for step in range(steps + 1):
         chosen = slice(None) if batches is None else batches[step]
@@ -89,7 +95,14 @@ def by_hand(model: Net, steps: int, step_size: float, batches=None):
 def test_descent_equals_the_equations_written_out():
     record = [Loss(), GradientNorm(), Measure("size", size)]
     run = train_model(
-        init, square, DATA, steps=40, when=Every(5), optimizer=GradientDescent(0.2), record=record, trained=parts
+        init,
+        square,
+        DATA,
+        steps=40,
+        when=Every(5),
+        optimizer=GradientDescent(0.2),
+        record=record,
+        trained=parts,
     )
     w, v, rows = by_hand(start(), 40, 0.2)
     np.testing.assert_allclose(run.model(0).w, w, rtol=1e-12)
@@ -105,14 +118,23 @@ def test_minibatches_are_pieces_of_each_epochs_order():
     """The order is that of the run's batch key and the epoch's number; four steps are an epoch."""
     _, key = jax.random.split(jax.random.fold_in(jax.random.key(0), 0))
     orders = [
-        np.asarray(jax.random.permutation(jax.random.fold_in(key, epoch), jnp.arange(24, dtype=jnp.int32)))
+        np.asarray(
+            jax.random.permutation(jax.random.fold_in(key, epoch), jnp.arange(24, dtype=jnp.int32))
+        )
         for epoch in range(3)
     ]
     batches = [orders[step // 4][6 * (step % 4) : 6 * (step % 4) + 6] for step in range(11)]
     run = train_model(
-        init, square, DATA, steps=10, batch_size=6, optimizer=GradientDescent(0.2), trained=parts,
-        record=[GradientNorm(), Loss()], when=Every(1),
-    )  # fmt: skip
+        init,
+        square,
+        DATA,
+        steps=10,
+        batch_size=6,
+        optimizer=GradientDescent(0.2),
+        trained=parts,
+        record=[GradientNorm(), Loss()],
+        when=Every(1),
+    )
     w, _, rows = by_hand(start(), 10, 0.2, batches)
     np.testing.assert_allclose(run.model(0).w, w, rtol=1e-12)
     np.testing.assert_allclose(run.data.gradient_norm[0], rows[:, 1], rtol=1e-11)
@@ -143,11 +165,18 @@ def test_any_optimiser_against_optax_by_hand():
 
 
 def test_the_flow_is_the_limit_of_descent():
-    flow = train_model(init, square, DATA, steps=4, optimizer=GradientFlow(0.5, rtol=1e-10, atol=1e-12))
+    flow = train_model(
+        init, square, DATA, steps=4, optimizer=GradientFlow(0.5, rtol=1e-10, atol=1e-12)
+    )
     errors = []
     for step_size in (0.02, 0.01):
         run = train_model(
-            init, square, DATA, steps=round(2 / step_size), optimizer=GradientDescent(step_size), when=Every(1000)
+            init,
+            square,
+            DATA,
+            steps=round(2 / step_size),
+            optimizer=GradientDescent(step_size),
+            when=Every(1000),
         )
         errors.append(np.abs(flat(run.model(0)) - flat(flow.model(0))).max())
     assert 1.8 < errors[0] / errors[1] < 2.2
@@ -160,7 +189,9 @@ def test_modules_with_activations_and_integer_data():
     def mlp(key):
         return eqx.nn.MLP(3, 2, width_size=8, depth=2, key=key)
 
-    run = train_model(mlp, _cross_entropy, (X, labels), steps=150, seeds=3, width=3, optimizer=Adam(0.01))
+    run = train_model(
+        mlp, _cross_entropy, (X, labels), steps=150, seeds=3, width=3, optimizer=Adam(0.01)
+    )
     assert (run.data.loss[:, -1] < 0.3 * run.data.loss[:, 0]).all()
     assert run.model(2).layers[0].weight.dtype == np.float64
     assert run.model(2)(X[0]).shape == (2,)
@@ -174,16 +205,26 @@ def _cross_entropy(model, batch):
 def test_early_stopping_on_a_split():
     valid = {"x": X[:8], "y": -Y[:8]}
     run = train_model(
-        init, square, DATA, steps=2000, when=Every(1), splits={"valid": valid}, stop=EarlyStopping("valid", patience=3)
+        init,
+        square,
+        DATA,
+        steps=2000,
+        when=Every(1),
+        splits={"valid": valid},
+        stop=EarlyStopping("valid", patience=3),
     )
     data = run.data.isel(seed=0)
     assert str(data.status.values) == "stopped early"
     assert int(data.last_step) == int(data.best_step) + 3
-    assert float(square(run.model(0), valid)) == pytest.approx(float(np.nanmin(data.loss_valid)), rel=1e-12)
+    assert float(square(run.model(0), valid)) == pytest.approx(
+        float(np.nanmin(data.loss_valid)), rel=1e-12
+    )
 
 
 def test_a_run_that_blows_up_is_marked():
-    run = train_model(init, square, DATA, steps=400, seeds=2, optimizer=GradientDescent(50.0), when=Every(100))
+    run = train_model(
+        init, square, DATA, steps=400, seeds=2, optimizer=GradientDescent(50.0), when=Every(100)
+    )
     assert set(run.data.status.values.tolist()) <= {"non-finite", "finished"}
     bad = train_model(init, _infinite, DATA, steps=5)
     assert bad.data.status.values.tolist() == ["non-finite"]
@@ -229,7 +270,10 @@ def _vector(model, batch):
         ({"loss": Weighed(jnp.ones(24))}, "cannot be hashed"),
         ({"data": {"x": X, "y": Y[:5]}}, "same number"),
         ({"data": {}}, "at least one array"),
-        ({"splits": {"test": {"x": X[:, :2], "y": Y}}}, "the split 'test' has examples of the form"),
+        (
+            {"splits": {"test": {"x": X[:, :2], "y": Y}}},
+            "the split 'test' has examples of the form",
+        ),
         ({"batch_size": 25}, "expected 1 to 24, the number of examples"),
         ({"trained": lambda model: jax.tree.map(lambda _: False, model)}, "nothing of Net moves"),
         ({"dtype": "int8"}, "expected 'float32' or 'float64'"),

@@ -1,4 +1,6 @@
-"""Runs whose scores become too wide for the fast formulas go on in the guarded program, and lose nothing."""
+"""Runs whose scores become too wide for the fast formulas go on in the guarded program, and lose
+nothing.
+"""
 
 import equinox as eqx
 import jax
@@ -9,7 +11,16 @@ import pytest
 from attnlab.dynamics import SenTerms, identity_error
 from attnlab.models import WordAttentionConfig, _pooling
 from attnlab.tasks import TopicTask
-from attnlab.training import Attention, EarlyStopping, Every, GradientDescent, Loss, Norms, Scores, train
+from attnlab.training import (
+    Attention,
+    EarlyStopping,
+    Every,
+    GradientDescent,
+    Loss,
+    Norms,
+    Scores,
+    train,
+)
 from attnlab.training import _drive as drive
 
 TASK = TopicTask(topics=3, topic_words=1, dictionary=40, noise_words=5)
@@ -40,8 +51,15 @@ def spread(data) -> np.ndarray:
 
 
 def run(every: int = 7, **more):
-    config = WordAttentionConfig.for_corpus(CORPUS, embedding_std=0.3, embedding_dim=6, key_dim=4, query_norm=1.0)
-    settings = {"steps": 60, "optimizer": GradientDescent(0.5), "record": RECORD, "when": Every(every)}
+    config = WordAttentionConfig.for_corpus(
+        CORPUS, embedding_std=0.3, embedding_dim=6, key_dim=4, query_norm=1.0
+    )
+    settings = {
+        "steps": 60,
+        "optimizer": GradientDescent(0.5),
+        "record": RECORD,
+        "when": Every(every),
+    }
     splits = {"test": CORPUS.subset(range(50))}
     return train(more.pop("config", config), CORPUS, splits=splits, **(settings | more))
 
@@ -83,13 +101,17 @@ def test_the_two_programs_join_without_a_seam(pair, narrow):
     for name in NAMES:
         np.testing.assert_allclose(handed.data[name], plain.data[name], rtol=1e-9, atol=1e-12)
     for seed in plain.models:
-        np.testing.assert_allclose(handed.model(seed).embeddings, plain.model(seed).embeddings, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            handed.model(seed).embeddings, plain.model(seed).embeddings, rtol=1e-9, atol=1e-12
+        )
     if "batch_size" not in case:
         assert float(identity_error(handed.data).max()) < 1e-9
 
 
 def test_a_wide_run_leaves_its_neighbours_alone(narrow):
-    """Seeds become wide at different steps; each has the same bits beside others as beside copies of itself."""
+    """Seeds become wide at different steps; each has the same bits beside others as beside copies
+    of itself.
+    """
     together = run(width=3, seeds=3)
     wide_at = [int(np.argmax(row > 0.5)) for row in spread(together.data)]
     assert len(set(wide_at)) > 1 or spread(together.data).max() > 0.5
@@ -103,8 +125,12 @@ def test_a_wide_run_leaves_its_neighbours_alone(narrow):
 @pytest.mark.parametrize("width", [1, 2])
 def test_a_run_that_starts_wide(width):
     """Scores that spread over thousands: against descent on the literal softmax."""
-    config = WordAttentionConfig.for_corpus(CORPUS, embedding_std=0.3, key_std=400.0, query_norm=1.0)
-    trained = run(config=config, width=width, seeds=2, steps=5, when=Every(5), optimizer=GradientDescent(0.5))
+    config = WordAttentionConfig.for_corpus(
+        CORPUS, embedding_std=0.3, key_std=400.0, query_norm=1.0
+    )
+    trained = run(
+        config=config, width=width, seeds=2, steps=5, when=Every(5), optimizer=GradientDescent(0.5)
+    )
     assert spread(trained.data).min() > 300
     assert trained.finished
     start = run(config=config, steps=0).model(0)
@@ -117,7 +143,9 @@ def test_a_run_that_starts_wide(width):
             (model.embeddings - 0.5 * gradient.embeddings, model.keys - 0.5 * gradient.keys),
         )
     np.testing.assert_allclose(trained.model(0).embeddings, model.embeddings, rtol=1e-9, atol=1e-12)
-    assert float(trained.data.loss.sel(seed=0, step=5)) == pytest.approx(float(_literal_loss(model)), rel=1e-9)
+    assert float(trained.data.loss.sel(seed=0, step=5)) == pytest.approx(
+        float(_literal_loss(model)), rel=1e-9
+    )
 
 
 def _literal_loss(model):

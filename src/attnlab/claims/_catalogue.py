@@ -29,13 +29,19 @@ CLAIMS: dict[str, Claim] = {claim.id: claim for group in GROUPS.values() for cla
 
 
 def on_text(source: str = ROTTEN_TOMATOES) -> tuple[Claim, ...]:
-    """The claims about real text on one source: ``"rotten-tomatoes"``, a file, or a folder of three files."""
+    """The claims about real text on one source: ``"rotten-tomatoes"``, a file, or a folder of three
+    files.
+    """
     options = " --text" if source == ROTTEN_TOMATOES else f" --text {shlex.quote(source)}"
-    return tuple(replace(claim, options=options) for claim in (*text_claims(source), text_pooling_claim(source)))
+    return tuple(
+        replace(claim, options=options)
+        for claim in (*text_claims(source), text_pooling_claim(source))
+    )
 
 
 def resolve(names: Iterable[str], *, text: str | None = None) -> tuple[Claim, ...]:
-    """The claims that names of groups and claims stand for, each once, in the catalogue's order; all for no name.
+    """The claims that names of groups and claims stand for, each once, in the catalogue's order;
+    all for no name.
 
     ``text``: a source of labelled texts, with which the claims about real text join their groups.
 
@@ -53,7 +59,9 @@ def resolve(names: Iterable[str], *, text: str | None = None) -> tuple[Claim, ..
         elif name in known:
             wanted.add(name)
         elif name in {claim.id for claim in on_text()}:
-            raise AttnlabError(f"{name!r} is about real text: add --text, or --text FOLDER for SST's files")
+            raise AttnlabError(
+                f"{name!r} is about real text: add --text, or --text FOLDER for SST's files"
+            )
         else:
             near = difflib.get_close_matches(name, [*GROUPS, *known], n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -52,20 +52,23 @@ ON_AVERAGE = "holds on average"
 class Criterion:
     """One comparison of a measured quantity with a threshold.
 
-    ``measure(data)`` gives a labelled array with a ``seed`` dimension; a nan entry was not measured. A coordinate
-    ``asked`` may say which seeds were asked for (all, without it).
+    ``measure(data)`` gives a labelled array with a ``seed`` dimension; a nan entry was not
+    measured. A coordinate ``asked`` may say which seeds were asked for (all, without it).
 
     - ``"every run"``: every entry of every run must be within the threshold;
-    - ``"bound"``: ``statistic`` (max, min, mean, median, p90, p95) over all entries of all runs, without an interval;
-    - ``"estimate"``: ``statistic`` over runs (entries of one run are averaged first), with an interval that must lie
-      wholly on one side: mean, median, lognormal mean, geometric mean, median ratio (``attnlab.stats.interval_of``).
-      It needs at least 8 runs, not all equal;
-    - ``"share"``: the share of runs. Entries are truth values, or each run's own share between 0 and 1 (a problem with
-      several starts). Exact interval over runs; runs that were asked for and not measured count as unknown;
-    - ``"interval"``: a quantity whose interval the study has found (needed samples, a ratio, an exponent): ``measure``
-      gives estimate, low and high end along the dimension ``end``, ends that are open being infinite; ``attrs`` may
-      say from how many ``seeds`` it comes, how many were ``asked``, what each of them gave (``by_seed``) and, as
-      ``kind``, that the estimate is only a bound, or a mere ``"number"`` without an interval.
+    - ``"bound"``: ``statistic`` (max, min, mean, median, p90, p95) over all entries of all runs,
+      without an interval;
+    - ``"estimate"``: ``statistic`` over runs (entries of one run are averaged first), with an
+      interval that must lie wholly on one side: mean, median, lognormal mean, geometric mean,
+      median ratio (``attnlab.stats.interval_of``). It needs at least 8 runs, not all equal;
+    - ``"share"``: the share of runs. Entries are truth values, or each run's own share between 0
+      and 1 (a problem with several starts). Exact interval over runs; runs that were asked for and
+      not measured count as unknown;
+    - ``"interval"``: a quantity whose interval the study has found (needed samples, a ratio, an
+      exponent): ``measure`` gives estimate, low and high end along the dimension ``end``, ends that
+      are open being infinite; ``attrs`` may say from how many ``seeds`` it comes, how many were
+      ``asked``, what each of them gave (``by_seed``) and, as ``kind``, that the estimate is only a
+      bound, or a mere ``"number"`` without an interval.
 
     ``relation`` ``"in"`` asks for a value between the two thresholds.
     """
@@ -84,15 +87,23 @@ class Criterion:
             ("relation", self.relation, get_args(Relation)),
         ):
             if value not in known:
-                raise AttnlabError(f"criterion {self.name!r}: {field_name}={value!r} is none of {list(known)}")
+                raise AttnlabError(
+                    f"criterion {self.name!r}: {field_name}={value!r} is none of {list(known)}"
+                )
         known = _STATISTICS[self.kind]
         if known and self.statistic not in known:
             got = f"statistic={self.statistic!r}" if self.statistic else "no statistic"
-            raise AttnlabError(f"criterion {self.name!r}: {got}; {self.kind!r} expects one of {', '.join(known)}")
+            raise AttnlabError(
+                f"criterion {self.name!r}: {got}; {self.kind!r} expects one of {', '.join(known)}"
+            )
         if not known and self.statistic:
-            raise AttnlabError(f"criterion {self.name!r}: {self.kind!r} takes no statistic, got {self.statistic!r}")
+            raise AttnlabError(
+                f"criterion {self.name!r}: {self.kind!r} takes no statistic, got {self.statistic!r}"
+            )
         if (self.relation == "in") != isinstance(self.threshold, tuple):
-            raise AttnlabError(f"criterion {self.name!r}: 'in' takes two thresholds, '<=' and '>=' take one")
+            raise AttnlabError(
+                f"criterion {self.name!r}: 'in' takes two thresholds, '<=' and '>=' take one"
+            )
 
     def judge(self, data: Data, confidence: float = CONFIDENCE) -> CriterionResult:
         """Measure and compare; ``confidence`` is that of the interval."""
@@ -101,7 +112,9 @@ class Criterion:
             return self._given(values)
         runs = _runs(values)
         if not runs.entries:
-            return CriterionResult(self, None, None, "inconclusive", runs, "nothing could be measured")
+            return CriterionResult(
+                self, None, None, "inconclusive", runs, "nothing could be measured"
+            )
         if self.kind == "estimate":
             return self._estimate(runs, confidence)
         if self.kind == "share":
@@ -111,21 +124,30 @@ class Criterion:
     def _given(self, values: xr.DataArray) -> CriterionResult:
         if values.dims != ("end",) or values.sizes["end"] != 3:
             raise AttnlabError(
-                f"criterion {self.name!r}: its measurement has the dimensions {dict(values.sizes)}; expected 'end' of "
+                f"criterion {self.name!r}: its measurement has the dimensions "
+                f"{dict(values.sizes)}; expected 'end' of "
                 "length 3: estimate, low, high"
             )
         estimate, low, high = (float(value) for value in values.values)
         attrs = values.attrs
         kind, usable = str(attrs.get("kind", "")), int(attrs.get("seeds", 0))
-        own = {seed: value for seed, value in dict(attrs.get("by_seed", {})).items() if not np.isnan(value)}
+        own = {
+            seed: value
+            for seed, value in dict(attrs.get("by_seed", {})).items()
+            if not np.isnan(value)
+        }
         runs = Runs(int(attrs.get("asked", usable)), usable, (), own)
         if np.isnan([low, high]).any():
-            return CriterionResult(self, None, None, "inconclusive", runs, "nothing could be measured")
+            return CriterionResult(
+                self, None, None, "inconclusive", runs, "nothing could be measured"
+            )
         value = estimate if np.isfinite(estimate) else None
         verdict = self._verdict(low, high)
         if kind == "number":
             return CriterionResult(self, value, None, verdict, runs)
-        reason = "" if kind in ("exact", "crossed", "") or verdict == "holds" else f"the value is {kind}"
+        reason = (
+            "" if kind in ("exact", "crossed", "") or verdict == "holds" else f"the value is {kind}"
+        )
         return CriterionResult(self, value, (low, high), verdict, runs, reason, kind)
 
     def _bound(self, runs: Runs) -> CriterionResult:
@@ -160,10 +182,13 @@ class Criterion:
         each = np.array(list(runs.own.values()))
         if each.min() < 0 or each.max() > 1:
             raise AttnlabError(
-                f"criterion {self.name!r}: entries from {each.min():g} to {each.max():g}; a share expects truth values "
+                f"criterion {self.name!r}: entries from {each.min():g} to {each.max():g}; a share "
+                "expects truth values "
                 "or numbers between 0 and 1"
             )
-        found = share_interval(float(each.sum()), len(each), unknown=runs.asked - len(each), confidence=confidence)
+        found = share_interval(
+            float(each.sum()), len(each), unknown=runs.asked - len(each), confidence=confidence
+        )
         verdict = self._verdict(found.low, found.high)
         reason = self._needs(found, runs, confidence) if verdict == "inconclusive" else ""
         return CriterionResult(self, found.estimate, (found.low, found.high), verdict, runs, reason)
@@ -222,7 +247,8 @@ class Criterion:
 class Runs:
     """The runs behind a criterion: how many were ``asked`` for and ``usable``, and what each gave.
 
-    ``entries`` of the usable runs in the order of ``labels``; ``own``: one number for each of them, by label.
+    ``entries`` of the usable runs in the order of ``labels``; ``own``: one number for each of them,
+    by label.
     """
 
     asked: int
@@ -233,7 +259,10 @@ class Runs:
 
     def each(self, statistic: Callable[[np.ndarray], Any]) -> Runs:
         """With one number for each run."""
-        own = {label: float(statistic(values)) for label, values in zip(self.labels, self.entries, strict=True)}
+        own = {
+            label: float(statistic(values))
+            for label, values in zip(self.labels, self.entries, strict=True)
+        }
         return Runs(self.asked, self.usable, self.entries, own, self.labels)
 
 
@@ -256,7 +285,9 @@ class CriterionResult:
 
     @property
     def within(self) -> int | None:
-        """How many runs lie within the threshold by themselves; ``None`` where that is not known or no question."""
+        """How many runs lie within the threshold by themselves; ``None`` where that is not known or
+        no question.
+        """
         if not self.runs.own or self.criterion.kind == "share":
             return None
         return int((self.criterion.beyond(np.array(self.by_seed)) <= 0).sum())
@@ -271,22 +302,36 @@ class CriterionResult:
 
     @property
     def reading(self) -> str:
-        """The verdict in words: an estimate may hold while a run lies farther beyond than the estimate lies within."""
-        if self.verdict != "holds" or self.criterion.kind not in ("estimate", "interval") or self.value is None:
+        """The verdict in words: an estimate may hold while a run lies farther beyond than the
+        estimate lies within.
+        """
+        if (
+            self.verdict != "holds"
+            or self.criterion.kind not in ("estimate", "interval")
+            or self.value is None
+        ):
             return self.verdict
         worst = self.worst
-        far = worst is not None and self.criterion.beyond(worst[1]) > -self.criterion.beyond(self.value)
+        far = worst is not None and self.criterion.beyond(worst[1]) > -self.criterion.beyond(
+            self.value
+        )
         return ON_AVERAGE if far else self.verdict
 
     @property
     def exceptions(self) -> str:
-        """How many runs lie within the threshold, which is the worst, how many are missing, what so few can say."""
+        """How many runs lie within the threshold, which is the worst, how many are missing, what so
+        few can say.
+        """
         kind, worst, parts = self.criterion.kind, self.worst, []
         count = len(self.runs.own)
         if worst is not None:
             if kind == "share":
                 said = f"{sum(self.by_seed):.3g} of {count}"
-                full = min(self.by_seed) == 1.0 if self.criterion.relation == ">=" else max(self.by_seed) == 0.0
+                full = (
+                    min(self.by_seed) == 1.0
+                    if self.criterion.relation == ">="
+                    else max(self.by_seed) == 0.0
+                )
                 parts.append(said if full else f"{said}, worst seed {worst[0]}: {worst[1]:.3g}")
             else:
                 parts.append(f"{self.within} of {count}, worst seed {worst[0]}: {worst[1]:.3g}")
@@ -294,7 +339,9 @@ class CriterionResult:
             parts.append(f"{self.runs.usable} of {self.runs.asked} runs usable")
         if kind in ("every run", "bound") and self.within is not None:
             share = may_violate(count - self.within, count)
-            parts.append(f"{count} runs: up to {share:.0%} of runs may violate".replace("%", "\u00a0%"))
+            parts.append(
+                f"{count} runs: up to {share:.0%} of runs may violate".replace("%", "\u00a0%")
+            )
         return "; ".join(parts)
 
     def record(self) -> dict[str, Any]:
@@ -316,7 +363,9 @@ class CriterionResult:
             "asked": self.runs.asked,
             "usable": self.runs.usable,
             "within": self.within,
-            "worst": None if worst is None else {"seed": _plain(worst[0]), "value": _number(worst[1])},
+            "worst": None
+            if worst is None
+            else {"seed": _plain(worst[0]), "value": _number(worst[1])},
             "exceptions": self.exceptions,
             "reason": self.reason,
             "bounded": self.bounded,
@@ -333,13 +382,20 @@ def _plain(label: Any) -> Any:
 
 
 def _runs(values: xr.DataArray) -> Runs:
-    """Entries of each seed that has any; only nan counts as absent, an infinite value must not pass unseen."""
+    """Entries of each seed that has any; only nan counts as absent, an infinite value must not pass
+    unseen.
+    """
     if "seed" not in values.dims:
-        raise AttnlabError(f"a criterion's measurement has the dimensions {values.dims}; expected 'seed' among them")
+        raise AttnlabError(
+            f"a criterion's measurement has the dimensions {values.dims}; expected 'seed' among "
+            "them"
+        )
     values = values.transpose("seed", ...)
     if "asked" in values.coords:
         asked = values.coords["asked"]
-        values = values.isel(seed=np.flatnonzero(asked.any([dim for dim in asked.dims if dim != "seed"]).values))
+        values = values.isel(
+            seed=np.flatnonzero(asked.any([dim for dim in asked.dims if dim != "seed"]).values)
+        )
     count = values.sizes["seed"]
     labels = values["seed"].values.tolist() if "seed" in values.coords else list(range(count))
     rows = values.values.astype(np.float64).reshape(count, -1)
@@ -359,18 +415,22 @@ class Control:
 
     def __post_init__(self):
         if self.should not in ("reject", "accept"):
-            raise AttnlabError(f"control {self.id!r}: should={self.should!r}, expected 'reject' or 'accept'")
+            raise AttnlabError(
+                f"control {self.id!r}: should={self.should!r}, expected 'reject' or 'accept'"
+            )
         if not self.criteria:
             raise AttnlabError(f"control {self.id!r} has no criterion: it could not come out wrong")
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement, the study that it needs, what is compared, and what would show that the comparison sees anything.
+    """A statement, the study that it needs, what is compared, and what would show that the
+    comparison sees anything.
 
-    It holds if all criteria hold, fails if one fails, and is inconclusive otherwise or when a control does not come
-    out as it should; without data it is not run. A ``table`` asks one question of many settings: every criterion has
-    its own verdict, the whole is only reported. ``options``: what the command that reproduces it needs beside its id.
+    It holds if all criteria hold, fails if one fails, and is inconclusive otherwise or when a
+    control does not come out as it should; without data it is not run. A ``table`` asks one
+    question of many settings: every criterion has its own verdict, the whole is only reported.
+    ``options``: what the command that reproduces it needs beside its id.
     """
 
     id: str
@@ -391,7 +451,9 @@ class Claim:
         if not self.criteria:
             raise AttnlabError(f"claim {self.id!r} has no criterion: it could not fail")
         if not self.controls:
-            raise AttnlabError(f"claim {self.id!r} has no control: give a setting in which it must be rejected")
+            raise AttnlabError(
+                f"claim {self.id!r} has no control: give a setting in which it must be rejected"
+            )
 
     def judge(
         self,
@@ -401,7 +463,9 @@ class Claim:
         absent: str = "",
         confidence: float = CONFIDENCE,
     ) -> dict[str, Any]:
-        """The claim's entry in ``claims.json``; ``data`` is ``None`` where its study has no data, ``absent`` why."""
+        """The claim's entry in ``claims.json``; ``data`` is ``None`` where its study has no data,
+        ``absent`` why.
+        """
         entry: dict[str, Any] = {
             "id": self.id,
             "title": self.title,
@@ -442,7 +506,9 @@ class Claim:
 
 
 def contradicts(entry: Mapping[str, Any]) -> bool:
-    """Whether a verdict says the opposite of what was expected; inconclusive and not run contradict nothing."""
+    """Whether a verdict says the opposite of what was expected; inconclusive and not run contradict
+    nothing.
+    """
     return entry["verdict"] in ("holds", "fails") and entry["verdict"] != entry["expected"]
 
 
@@ -453,7 +519,9 @@ def _combined(verdicts: list[Verdict]) -> Verdict:
 
 
 def _exceptions(results: list[CriterionResult]) -> str:
-    """Of the criterion with the largest share of runs beyond its threshold, if runs can be counted at all."""
+    """Of the criterion with the largest share of runs beyond its threshold, if runs can be counted
+    at all.
+    """
     counted = [(r.within / len(r.runs.own), r) for r in results if r.within is not None]
     if not counted:
         return next((r.exceptions for r in results if r.exceptions), "")
@@ -481,13 +549,16 @@ def _verdict(results: list[CriterionResult], controls: list[dict[str, Any]]) -> 
         said = {"reject": "rejected", "accept": "accepted"}[wrong[0]["should"]]
         why = f" ({wrong[0]['reason']})" if wrong[0]["reason"] else ""
         return "inconclusive", (
-            f"the control {wrong[0]['id']!r} should have been {said} but came out {wrong[0]['verdict']!r}{why}: "
+            f"the control {wrong[0]['id']!r} should have been {said} but came out "
+            f"{wrong[0]['verdict']!r}{why}: "
             "the measurement does not tell true from false here"
         )
     verdict = _combined([r.verdict for r in results])
     if verdict == "holds":
         return verdict, ""
-    named = [r for r in results if r.verdict == verdict] or [r for r in results if r.verdict != "holds"]
+    named = [r for r in results if r.verdict == verdict] or [
+        r for r in results if r.verdict != "holds"
+    ]
     more = f" ({named[0].reason})" if named[0].reason else ""
     word = "fails" if verdict == "fails" else "is not decided"
     return verdict, f"{named[0].criterion.name!r} {word}{more}"

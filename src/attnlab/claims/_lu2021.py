@@ -10,7 +10,16 @@ import numpy as np
 import xarray as xr
 
 from attnlab.claims._claim import Claim, Control, Criterion, Data, Measure
-from attnlab.studies import ABLATION, ASYMPTOTICS, BEYOND, BEYOND_ARMS, CAPACITY, REFERENCE, STARTS, asked_of
+from attnlab.studies import (
+    ABLATION,
+    ASYMPTOTICS,
+    BEYOND,
+    BEYOND_ARMS,
+    CAPACITY,
+    REFERENCE,
+    STARTS,
+    asked_of,
+)
 
 _PAPER = "Lu, Mao and Nayak (2021)"
 _EARLY, _LATE = 3000, 6000  # steps at which the ablations are compared
@@ -49,50 +58,95 @@ _TEN = slice(10, None)
 SEN = Claim(
     id="lu2021.sen",
     title="A word's score determines the norm of its embedding",
-    statement="Along training, s + (e^s − 1)/m = ½|q|²(|ν|² − |ν₀|²) for every topic word, whatever the head.",
+    statement="Along training, s + (e^s − 1)/m = ½|q|²(|ν|² − |ν₀|²) for every topic word, "
+    "whatever the head.",
     source=f"{_PAPER}, section 4: score and embedding norm",
     studies=(REFERENCE,),
     criteria=(
-        *_quantiles(_of("reference", "sen_error", head=["fixed", "linear"]),
-                    "relative error, fixed and linear head", (0.004, 0.008, 0.015)),
-        Criterion("with I₁ from step 10, fixed and linear head, max", "every run",
-                  _of("reference", "sen_error_corrected", head=["fixed", "linear"], step=_TEN), 0.005),
-        Criterion("with I₁ from step 10, two-layer head, p95", "bound",
-                  _of("reference", "sen_error_corrected", head="two_layer", step=_TEN), 0.005, "<=", "p95"),
-        Criterion("with I₁ from step 10, two-layer head, max", "every run",
-                  _of("reference", "sen_error_corrected", head="two_layer", step=_TEN), 0.04),
-        Criterion("late error, refined over plain form, fixed head, median", "bound",
-                  lambda d: _late_ratio(d).sel(head="fixed"), 0.6, "<=", "median"),
+        *_quantiles(
+            _of("reference", "sen_error", head=["fixed", "linear"]),
+            "relative error, fixed and linear head",
+            (0.004, 0.008, 0.015),
+        ),
+        Criterion(
+            "with I₁ from step 10, fixed and linear head, max",
+            "every run",
+            _of("reference", "sen_error_corrected", head=["fixed", "linear"], step=_TEN),
+            0.005,
+        ),
+        Criterion(
+            "with I₁ from step 10, two-layer head, p95",
+            "bound",
+            _of("reference", "sen_error_corrected", head="two_layer", step=_TEN),
+            0.005,
+            "<=",
+            "p95",
+        ),
+        Criterion(
+            "with I₁ from step 10, two-layer head, max",
+            "every run",
+            _of("reference", "sen_error_corrected", head="two_layer", step=_TEN),
+            0.04,
+        ),
+        Criterion(
+            "late error, refined over plain form, fixed head, median",
+            "bound",
+            lambda d: _late_ratio(d).sel(head="fixed"),
+            0.6,
+            "<=",
+            "median",
+        ),
     ),
     controls=(
-        Control("wrong query", "|q| taken 1.2 times too large must not fit.",
-                _quantiles(_of("reference", "sen_error_wrong_query", head=["fixed", "linear"]),
-                           "|q| × 1.2", (0.004, 0.008, 0.015))),
-        Control("Adam", "Adam does not follow the gradient, so the relation must not fit its runs.",
-                _quantiles(_of("Adam", "sen_error"), "Adam", (0.004, 0.008, 0.015))),
+        Control(
+            "wrong query",
+            "|q| taken 1.2 times too large must not fit.",
+            _quantiles(
+                _of("reference", "sen_error_wrong_query", head=["fixed", "linear"]),
+                "|q| × 1.2",
+                (0.004, 0.008, 0.015),
+            ),
+        ),
+        Control(
+            "Adam",
+            "Adam does not follow the gradient, so the relation must not fit its runs.",
+            _quantiles(_of("Adam", "sen_error"), "Adam", (0.004, 0.008, 0.015)),
+        ),
     ),
     how_measured=(
-        "Relative error of the predicted |q||ν| for the topic words with s > 0.05, at every recorded step of all runs. "
-        "The plain form uses m = 20; the corrected one adds |q|² I₁, what descent misses of the flow; the refined one "
+        "Relative error of the predicted |q||ν| for the topic words with s > 0.05, at every "
+        "recorded step of all runs. "
+        "The plain form uses m = 20; the corrected one adds |q|² I₁, what descent misses of the "
+        "flow; the refined one "
         "measures the other words' weight and context instead of assuming them."
     ),
-    refuted_by="An error above the bound, a wrong |q| that fits as well, or Adam's runs fitting as well.",
-)  # fmt: skip
+    refuted_by="An error above the bound, a wrong |q| that fits as well, or Adam's runs fitting "
+    "as well.",
+)
 
 SEN_INIT = Claim(
     id="lu2021.sen_init",
     title="The relation survives embeddings that start large",
-    statement="With initial embeddings of standard deviation 0.1 the relation holds once |ν₀|² is kept in it.",
+    statement="With initial embeddings of standard deviation 0.1 the relation holds once |ν₀|² is "
+    "kept in it.",
     source=f"{_PAPER}, section 5: the setting of the ablations",
     studies=(STARTS,),
-    criteria=_quantiles(_of("std 0.1", "sen_error"), "relative error, fixed and linear head", (0.006, 0.02, None)),
-    controls=(
-        Control("without |ν₀|²", "The relation as if embeddings had started at zero must not fit.",
-                _quantiles(_of("std 0.1", "sen_error_without_start"), "without |ν₀|²", (0.006, 0.02, None))),
+    criteria=_quantiles(
+        _of("std 0.1", "sen_error"), "relative error, fixed and linear head", (0.006, 0.02, None)
     ),
-    how_measured="As lu2021.sen in its plain form, with initial embeddings N(0, 0.1²) under the fixed and linear head.",
+    controls=(
+        Control(
+            "without |ν₀|²",
+            "The relation as if embeddings had started at zero must not fit.",
+            _quantiles(
+                _of("std 0.1", "sen_error_without_start"), "without |ν₀|²", (0.006, 0.02, None)
+            ),
+        ),
+    ),
+    how_measured="As lu2021.sen in its plain form, with initial embeddings N(0, 0.1²) under the "
+    "fixed and linear head.",
     refuted_by="An error above the bound, or a fit that is as good without |ν₀|².",
-)  # fmt: skip
+)
 
 PROMOTION = Claim(
     id="lu2021.promotion",
@@ -101,19 +155,36 @@ PROMOTION = Claim(
     source=f"{_PAPER}, section 4: mutual promotion",
     studies=(REFERENCE, STARTS),
     criteria=(
-        Criterion("Spearman(s, |ν|) along training, every topic word", "every run",
-                  _of("reference", "rank_agreement"), 0.999, ">="),
+        Criterion(
+            "Spearman(s, |ν|) along training, every topic word",
+            "every run",
+            _of("reference", "rank_agreement"),
+            0.999,
+            ">=",
+        ),
     ),
     controls=(
-        Control("large embeddings", "From embeddings of standard deviation 0.3 norms first fall: the order breaks.",
-                (Criterion("Spearman(s, |ν|), std 0.3", "every run", _of("std 0.3", "rank_agreement"), 0.999, ">="),)),
+        Control(
+            "large embeddings",
+            "From embeddings of standard deviation 0.3 norms first fall: the order breaks.",
+            (
+                Criterion(
+                    "Spearman(s, |ν|), std 0.3",
+                    "every run",
+                    _of("std 0.3", "rank_agreement"),
+                    0.999,
+                    ">=",
+                ),
+            ),
+        ),
     ),
     how_measured=(
-        "Rank correlation of score and norm over steps evenly spaced in the logarithm, word by word, in all runs and "
+        "Rank correlation of score and norm over steps evenly spaced in the logarithm, word by "
+        "word, in all runs and "
         "heads."
     ),
     refuted_by="One topic word of one run whose score and norm do not rise together.",
-)  # fmt: skip
+)
 
 
 def _any_dip(label: str, **chosen: Any) -> Measure:
@@ -128,22 +199,52 @@ SUPPRESSION = Claim(
     id="lu2021.suppression",
     title="Misaligned words are suppressed first",
     statement=(
-        "A topic word whose initial embedding points away from its label first loses score and norm together, before "
+        "A topic word whose initial embedding points away from its label first loses score and "
+        "norm together, before "
         "both rise."
     ),
     source=f"{_PAPER}, section 4: mutual suppression",
     studies=(STARTS, REFERENCE),
     criteria=(
         Criterion("seeds with a word that dips", "share", _any_dip("std 0.3"), 0.75, ">="),
-        Criterion("share of words that dip", "estimate", lambda d: d["std 0.3"].dip.astype(float), (0.2, 0.6), "in",
-                  "mean"),
-        Criterion("norm falls with the score, share of dips", "share", _of("std 0.3", "fall_together"), 0.95, ">="),
-        Criterion("AUC of misalignment for the dip", "estimate", _of("std 0.3", "alignment_auc"), 0.95, ">=", "mean"),
+        Criterion(
+            "share of words that dip",
+            "estimate",
+            lambda d: d["std 0.3"].dip.astype(float),
+            (0.2, 0.6),
+            "in",
+            "mean",
+        ),
+        Criterion(
+            "norm falls with the score, share of dips",
+            "share",
+            _of("std 0.3", "fall_together"),
+            0.95,
+            ">=",
+        ),
+        Criterion(
+            "AUC of misalignment for the dip",
+            "estimate",
+            _of("std 0.3", "alignment_auc"),
+            0.95,
+            ">=",
+            "mean",
+        ),
     ),
     controls=(
-        Control("small embeddings", "From embeddings of standard deviation 1e-6 no word dips.",
-                (Criterion("seeds with a word that dips, std 1e-6", "share", _any_dip("reference", head="fixed"), 0.75,
-                           ">="),)),
+        Control(
+            "small embeddings",
+            "From embeddings of standard deviation 1e-6 no word dips.",
+            (
+                Criterion(
+                    "seeds with a word that dips, std 1e-6",
+                    "share",
+                    _any_dip("reference", head="fixed"),
+                    0.75,
+                    ">=",
+                ),
+            ),
+        ),
     ),
     how_measured=(
         "Fixed head, initial embeddings N(0, 0.3²). A dip is a score below −0.001; misalignment is "
@@ -151,7 +252,7 @@ SUPPRESSION = Claim(
     ),
     refuted_by="No dips, dips of scores without norms, or dips that alignment does not foretell.",
     notes=("At the authors' standard deviation of 0.1 the dip is there but tiny, about −0.003.",),
-)  # fmt: skip
+)
 
 _END = {"head": "fixed"}
 
@@ -162,95 +263,163 @@ def _final(label: str, variable: str, **chosen: Any) -> Measure:
 
 def _convergence(label: str, note: str = "", **chosen: Any) -> tuple[Criterion, ...]:
     return (
-        Criterion(f"test accuracy{note}", "every run", _final(label, "accuracy_test", **chosen), 0.99, ">="),
-        Criterion(f"AUC of scores, topic against other words{note}", "every run",
-                  _final(label, "separation_score", **chosen), 0.999, ">="),
-        Criterion(f"AUC of norms, topic against other words{note}", "every run",
-                  _final(label, "separation_norm", **chosen), 0.999, ">="),
+        Criterion(
+            f"test accuracy{note}",
+            "every run",
+            _final(label, "accuracy_test", **chosen),
+            0.99,
+            ">=",
+        ),
+        Criterion(
+            f"AUC of scores, topic against other words{note}",
+            "every run",
+            _final(label, "separation_score", **chosen),
+            0.999,
+            ">=",
+        ),
+        Criterion(
+            f"AUC of norms, topic against other words{note}",
+            "every run",
+            _final(label, "separation_norm", **chosen),
+            0.999,
+            ">=",
+        ),
         Criterion(f"training loss{note}", "every run", _final(label, "loss", **chosen), 0.04),
-    )  # fmt: skip
+    )
 
 
 CONVERGENCE = Claim(
     id="lu2021.convergence",
     title="Attention finds the words that matter",
-    statement="After 5000 steps scores and norms tell topic words from all others, and the loss has gone.",
+    statement="After 5000 steps scores and norms tell topic words from all others, and the loss "
+    "has gone.",
     source=f"{_PAPER}, sections 4 and 5: convergence to the topic words",
     studies=(REFERENCE, STARTS),
     criteria=_convergence("reference", **_END),
     controls=(
-        Control("labels at random", "With labels drawn independently of the words there is nothing to find.",
-                _convergence("labels at random", ", labels at random")),
+        Control(
+            "labels at random",
+            "With labels drawn independently of the words there is nothing to find.",
+            _convergence("labels at random", ", labels at random"),
+        ),
     ),
     how_measured="Fixed head, every seed's last step; the worst seed counts.",
     refuted_by="One seed in which a topic word is not told apart, or the loss stays.",
     notes=(
-        "The attention on the topic word is then about 0.6, not 1: it tends to 1 doubly logarithmically slowly "
+        "The attention on the topic word is then about 0.6, not 1: it tends to 1 doubly "
+        "logarithmically slowly "
         "(lu2021.rate).",
     ),
-)  # fmt: skip
+)
 
 RATE = Claim(
     id="lu2021.rate",
     title="The loss goes like 1/τ, the score like 2 log log τ",
-    statement="Training converges to the topic word with certainty, and doubly logarithmically slowly.",
+    statement="Training converges to the topic word with certainty, and doubly logarithmically "
+    "slowly.",
     source=f"{_PAPER}, section 4, carried to its limit by the reduced model",
     studies=(ASYMPTOTICS,),
     criteria=(
-        Criterion("exponent of the loss, 1e9 to 1e12", "estimate",
-                  _of("asymptotics", "loss_exponent", head="fixed"), (-1.02, -0.98), "in", "mean"),
-        Criterion("ds / d log log τ, 1e9 to 1e12", "estimate",
-                  _of("asymptotics", "score_rate", head="fixed"), (1.8, 2.2), "in", "mean"),
+        Criterion(
+            "exponent of the loss, 1e9 to 1e12",
+            "estimate",
+            _of("asymptotics", "loss_exponent", head="fixed"),
+            (-1.02, -0.98),
+            "in",
+            "mean",
+        ),
+        Criterion(
+            "ds / d log log τ, 1e9 to 1e12",
+            "estimate",
+            _of("asymptotics", "score_rate", head="fixed"),
+            (1.8, 2.2),
+            "in",
+            "mean",
+        ),
     ),
     controls=(
-        Control("singly logarithmic", "“ds / d log τ is constant” would make the early rate equal to the late one.",
-                (Criterion("ds / d log τ, late over early", "estimate",
-                           _of("asymptotics", "score_slowdown", head="fixed"), (0.9, 1.1), "in", "mean"),)),
+        Control(
+            "singly logarithmic",
+            "“ds / d log τ is constant” would make the early rate equal to the late one.",
+            (
+                Criterion(
+                    "ds / d log τ, late over early",
+                    "estimate",
+                    _of("asymptotics", "score_slowdown", head="fixed"),
+                    (0.9, 1.1),
+                    "in",
+                    "mean",
+                ),
+            ),
+        ),
     ),
     how_measured=(
-        "The reduced model's flow from random starts, integrated adaptively to time 1e12; slopes are least-squares "
+        "The reduced model's flow from random starts, integrated adaptively to time 1e12; slopes "
+        "are least-squares "
         "fits over 1e9 to 1e12, the control compares 1e3 to 1e6 with 1e9 to 1e12."
     ),
     refuted_by="Another exponent, or a score that grows at a constant rate in log τ.",
-)  # fmt: skip
+)
 
 
 def _reduced(
-    head: str, name: str, criteria: Callable[[str, str], tuple[Criterion, ...]], how: str, notes: tuple[str, ...] = ()
+    head: str,
+    name: str,
+    criteria: Callable[[str, str], tuple[Criterion, ...]],
+    how: str,
+    notes: tuple[str, ...] = (),
 ) -> Claim:
     return Claim(
         id=f"lu2021.reduced_{ {'fixed': 'fc', 'linear': 'tc', 'two_layer': 'tl'}[head] }",
         title=f"The reduced model predicts training, {name} head",
         statement=(
-            f"Under the {name} head, one sentence per topic word, the word and m null words, predicts from the start "
+            f"Under the {name} head, one sentence per topic word, the word and m null words, "
+            "predicts from the start "
             "alone what training on the whole data set will do."
         ),
         source=f"{_PAPER}, section 4: the reduced dynamics",
         studies=(REFERENCE,),
         criteria=criteria("", ""),
-        controls=(Control("m halved", "With half of the other words the prediction must miss.",
-                          criteria("halved_", ", m halved")),),
-        how_measured=(
-            f"{how} The prediction uses the run's initial embeddings, head and |q| and its words' frequencies; it is "
-            "compared where s > 0.05. The onset is the step at which a score reaches half of its own last value; a run "
-            "whose loss is still above 0.1 at the last step is in the midst of it and has no final score to compare."
+        controls=(
+            Control(
+                "m halved",
+                "With half of the other words the prediction must miss.",
+                criteria("halved_", ", m halved"),
+            ),
         ),
-        refuted_by="A prediction outside the bound, or one that fits as well with half of the words.",
+        how_measured=(
+            f"{how} The prediction uses the run's initial embeddings, head and |q| and its words' "
+            "frequencies; it is "
+            "compared where s > 0.05. The onset is the step at which a score reaches half of its "
+            "own last value; a run "
+            "whose loss is still above 0.1 at the last step is in the midst of it and has no "
+            "final score to compare."
+        ),
+        refuted_by="A prediction outside the bound, or one that fits as well with half of the "
+        "words.",
         notes=notes,
-    )  # fmt: skip
+    )
 
 
 def _pointwise(prefix: str, note: str) -> tuple[Criterion, ...]:
     error = _of("reference", f"{prefix}score_error", head="fixed")
     return (
-        Criterion(f"error of the score along training, p95{note}", "bound", error, 0.02, "<=", "p95"),
+        Criterion(
+            f"error of the score along training, p95{note}", "bound", error, 0.02, "<=", "p95"
+        ),
         Criterion(f"error of the score along training, max{note}", "every run", error, 0.04),
-        Criterion(f"error of the final score, max{note}", "every run",
-                  _of("reference", f"{prefix}final_error", head="fixed"), 0.015),
-    )  # fmt: skip
+        Criterion(
+            f"error of the final score, max{note}",
+            "every run",
+            _of("reference", f"{prefix}final_error", head="fixed"),
+            0.015,
+        ),
+    )
 
 
-def _onset_and_end(head: str, onset: float, end: float, of: str = "max") -> Callable[[str, str], tuple[Criterion, ...]]:
+def _onset_and_end(
+    head: str, onset: float, end: float, of: str = "max"
+) -> Callable[[str, str], tuple[Criterion, ...]]:
     def criteria(prefix: str, note: str) -> tuple[Criterion, ...]:
         return (
             _at_most(
@@ -260,7 +429,10 @@ def _onset_and_end(head: str, onset: float, end: float, of: str = "max") -> Call
                 of,
             ),
             _at_most(
-                f"error of the final score, {of}{note}", _of("reference", f"{prefix}final_error", head=head), end, of
+                f"error of the final score, {of}{note}",
+                _of("reference", f"{prefix}final_error", head=head),
+                end,
+                of,
             ),
         )
 
@@ -268,17 +440,26 @@ def _onset_and_end(head: str, onset: float, end: float, of: str = "max") -> Call
 
 
 REDUCED_FC = _reduced("fixed", "fixed", _pointwise, "Adaptive flow, pointwise along training.")
-REDUCED_TC = _reduced("linear", "linear", _onset_and_end("linear", 0.025, 0.03),
-                      "Adaptive flow; judged by onset and end, since the steep onset is late by a little.")  # fmt: skip
+REDUCED_TC = _reduced(
+    "linear",
+    "linear",
+    _onset_and_end("linear", 0.025, 0.03),
+    "Adaptive flow; judged by onset and end, since the steep onset is late by a little.",
+)
 REDUCED_TL = _reduced(
-    "two_layer", "two-layer", _onset_and_end("two_layer", 0.04, 0.15, "p90"),
-    "Descent map, since ReLU kinks defeat an adaptive solver; judged by onset and end, over nine tenths of the words.",
+    "two_layer",
+    "two-layer",
+    _onset_and_end("two_layer", 0.04, 0.15, "p90"),
+    "Descent map, since ReLU kinks defeat an adaptive solver; judged by onset and end, over nine "
+    "tenths of the words.",
     (
-        "In about one run of sixteen a near-tie among hidden units is decided otherwise in training than in the "
-        "reduced model, and the run settles in another configuration. A bound on the worst word fails there; the "
+        "In about one run of sixteen a near-tie among hidden units is decided otherwise in "
+        "training than in the "
+        "reduced model, and the run settles in another configuration. A bound on the worst word "
+        "fails there; the "
         "figures show every word.",
     ),
-)  # fmt: skip
+)
 
 
 def _ratio(head: str, above: str, below: str, step: int) -> Measure:
@@ -307,32 +488,60 @@ def _ablation(head: str, name: str, least: float) -> Claim:
         id=f"lu2021.ablation_{ {'fixed': 'fc', 'linear': 'tc'}[head] }",
         title=f"Training keys and embeddings together is what makes it fast, {name} head",
         statement=(
-            "The loss falls fastest when both are trained, slower with frozen keys, slowest with frozen embeddings."
+            "The loss falls fastest when both are trained, slower with frozen keys, slowest with "
+            "frozen embeddings."
         ),
         source=f"{_PAPER}, section 5: ablations KF and EF",
         studies=(ABLATION,),
         criteria=(
             *(
-                Criterion(f"loss, {above} over {below}, step {step}, smallest", "every run",
-                          _ratio(head, above, below, step), 1.0, ">=")
+                Criterion(
+                    f"loss, {above} over {below}, step {step}, smallest",
+                    "every run",
+                    _ratio(head, above, below, step),
+                    1.0,
+                    ">=",
+                )
                 for step in (_EARLY, _LATE)
                 for above, below in order
             ),
-            Criterion(f"loss, keys frozen over full, step {_LATE}", "estimate",
-                      _ratio(head, "keys frozen", "full", _LATE), least, ">=", "median ratio"),
+            Criterion(
+                f"loss, keys frozen over full, step {_LATE}",
+                "estimate",
+                _ratio(head, "keys frozen", "full", _LATE),
+                least,
+                ">=",
+                "median ratio",
+            ),
         ),
         controls=(
-            Control("full against full", "Two full models of different seeds must not be told apart in this way.",
-                    (Criterion("loss, full of another seed over full", "estimate",
-                               _against_other_seeds(head, _LATE), least, ">=", "median ratio"),)),
+            Control(
+                "full against full",
+                "Two full models of different seeds must not be told apart in this way.",
+                (
+                    Criterion(
+                        "loss, full of another seed over full",
+                        "estimate",
+                        _against_other_seeds(head, _LATE),
+                        least,
+                        ">=",
+                        "median ratio",
+                    ),
+                ),
+            ),
         ),
         how_measured=(
-            "Initial embeddings N(0, 0.1²), 6000 steps; the three settings of a seed share data and start. Every seed "
+            "Initial embeddings N(0, 0.1²), 6000 steps; the three settings of a seed share data "
+            "and start. Every seed "
             "must keep the order at steps 3000 and 6000."
         ),
-        refuted_by="One seed that breaks the order, or a gain of training the keys below the bound.",
-        notes=("With frozen keys the test accuracy still reaches 1: this is a statement about loss and speed.",),
-    )  # fmt: skip
+        refuted_by="One seed that breaks the order, or a gain of training the keys below the "
+        "bound.",
+        notes=(
+            "With frozen keys the test accuracy still reaches 1: this is a statement about loss "
+            "and speed.",
+        ),
+    )
 
 
 ABLATION_FC = _ablation("fixed", "fixed", 50.0)
@@ -348,7 +557,9 @@ def _order(*settings: str, variable: str = "final_score") -> Measure:
         found = xr.ones_like(values[0], dtype=bool)
         for above, below in pairwise(values):
             found = found & (above > below)
-        known = sum((v.notnull() for v in values), start=xr.zeros_like(values[0], dtype=int)) == len(values)
+        known = sum(
+            (v.notnull() for v in values), start=xr.zeros_like(values[0], dtype=int)
+        ) == len(values)
         return found.astype(float).where(known)
 
     return measure
@@ -358,59 +569,122 @@ CAPACITY_CLAIM = Claim(
     id="lu2021.capacity",
     title="Heads of low capacity give attention a stronger signal",
     statement=(
-        "Under the authors' settings the topic words' mean score ends highest with the fixed head, then linear, then "
+        "Under the authors' settings the topic words' mean score ends highest with the fixed "
+        "head, then linear, then "
         "two-layer."
     ),
     source=f"{_PAPER}, section 5: low-capacity classifiers",
     studies=(CAPACITY,),
     criteria=(
-        Criterion("seeds with fixed > linear > two-layer", "share", _order("fixed", "linear", "two-layer"), 0.75, ">="),
+        Criterion(
+            "seeds with fixed > linear > two-layer",
+            "share",
+            _order("fixed", "linear", "two-layer"),
+            0.75,
+            ">=",
+        ),
     ),
     controls=(
-        Control("W × 0.18", "With the fixed W as small as the linear head's start, the order fixed > linear must fail.",
-                (Criterion("seeds with fixed > linear, W × 0.18", "share", _order("fixed, W × 0.18", "linear"), 0.75,
-                           ">="),)),
+        Control(
+            "W × 0.18",
+            "With the fixed W as small as the linear head's start, the order fixed > linear must "
+            "fail.",
+            (
+                Criterion(
+                    "seeds with fixed > linear, W × 0.18",
+                    "share",
+                    _order("fixed, W × 0.18", "linear"),
+                    0.75,
+                    ">=",
+                ),
+            ),
+        ),
     ),
-    how_measured="Mean score of the topic words after 5000 steps, seed by seed; the heads share data and query.",
+    how_measured="Mean score of the topic words after 5000 steps, seed by seed; the heads share "
+    "data and query.",
     refuted_by="The order failing in more than a quarter of the seeds.",
     notes=(
-        "The claim is confounded: the fixed W is about five times as large as the linear head's start. With W at the "
-        "linear head's scale the order is lost; started from the same W, or compared at equal loss, it is another "
+        "The claim is confounded: the fixed W is about five times as large as the linear head's "
+        "start. With W at the "
+        "linear head's scale the order is lost; started from the same W, or compared at equal "
+        "loss, it is another "
         "matter again. The table shows all of them.",
     ),
-)  # fmt: skip
+)
 
 _SURVIVES = 0.01
 
 BEYOND_SEN = Claim(
     id="lu2021.beyond_sen",
     title="How far the relation reaches beyond the paper",
-    statement="The score–norm relation is asked of heads, data, inputs and optimisers that the paper does not treat.",
-    source="attnlab; the paper claims the relation for any head and argues for contextual inputs in its appendix",
+    statement="The score–norm relation is asked of heads, data, inputs and optimisers that the "
+    "paper does not treat.",
+    source="attnlab; the paper claims the relation for any head and argues for contextual inputs "
+    "in its appendix",
     studies=(BEYOND,),
     criteria=tuple(
-        Criterion(f"{name}: median error", "bound", _of("beyond", "sen_error", setting=name), _SURVIVES, "<=", "median")
+        Criterion(
+            f"{name}: median error",
+            "bound",
+            _of("beyond", "sen_error", setting=name),
+            _SURVIVES,
+            "<=",
+            "median",
+        )
         for name in BEYOND_ARMS
         if name != "Adam"
     ),
     controls=(
-        Control("Adam", "Adam does not follow the gradient, so the relation must not fit its runs.",
-                (Criterion("Adam: median error", "bound", _of("beyond", "sen_error", setting="Adam"), _SURVIVES, "<=",
-                           "median"),)),
-        Control("wrong query", "|q| taken 1.2 times too large must not fit, even in the paper's own setting.",
-                (Criterion("as in the paper, |q| × 1.2: median error", "bound",
-                           _of("beyond", "sen_error_wrong_query", setting="as in the paper"), _SURVIVES, "<=",
-                           "median"),)),
+        Control(
+            "Adam",
+            "Adam does not follow the gradient, so the relation must not fit its runs.",
+            (
+                Criterion(
+                    "Adam: median error",
+                    "bound",
+                    _of("beyond", "sen_error", setting="Adam"),
+                    _SURVIVES,
+                    "<=",
+                    "median",
+                ),
+            ),
+        ),
+        Control(
+            "wrong query",
+            "|q| taken 1.2 times too large must not fit, even in the paper's own setting.",
+            (
+                Criterion(
+                    "as in the paper, |q| × 1.2: median error",
+                    "bound",
+                    _of("beyond", "sen_error_wrong_query", setting="as in the paper"),
+                    _SURVIVES,
+                    "<=",
+                    "median",
+                ),
+            ),
+        ),
     ),
     how_measured=(
-        "Relative error of the plain form for topic words with s > 0.05, median over steps, words and seeds; the "
+        "Relative error of the plain form for topic words with s > 0.05, median over steps, words "
+        "and seeds; the "
         "relation is said to survive where it is at most 1 %."
     ),
     refuted_by="Nothing: every setting has its own verdict.",
     table=True,
-)  # fmt: skip
+)
 
 LU2021 = (
-    SEN, SEN_INIT, PROMOTION, SUPPRESSION, CONVERGENCE, RATE, REDUCED_FC, REDUCED_TC, REDUCED_TL, ABLATION_FC,
-    ABLATION_TC, CAPACITY_CLAIM, BEYOND_SEN,
-)  # fmt: skip
+    SEN,
+    SEN_INIT,
+    PROMOTION,
+    SUPPRESSION,
+    CONVERGENCE,
+    RATE,
+    REDUCED_FC,
+    REDUCED_TC,
+    REDUCED_TL,
+    ABLATION_FC,
+    ABLATION_TC,
+    CAPACITY_CLAIM,
+    BEYOND_SEN,
+)

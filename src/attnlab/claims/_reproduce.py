@@ -35,11 +35,18 @@ from attnlab.tasks import MissingData
 SCHEMA = 2
 
 
-# Looks of `until="decided"`: seeds, and the share of wrong verdicts that may be spent up to there. The spending is
-# Pocock's, α log(1 + (e − 1) t) at t = 1/8, 1/4, 1/2, 1 (Lan and DeMets 1983).
+# Looks of `until="decided"`: seeds, and the share of wrong verdicts that may be spent up to there.
+# The spending is Pocock's, α log(1 + (e − 1) t) at t = 1/8, 1/4, 1/2, 1 (Lan and DeMets 1983).
 LOOKS = ((8, 0.0097), (16, 0.018), (32, 0.031), (64, 0.05))
 UNDECIDED = ("inconclusive", "not run", "reported")
-_LOOK = {"scale": str, "seeds": int, "confidence": float, "verdict": str, "statistics": [object], "date": str}
+_LOOK = {
+    "scale": str,
+    "seeds": int,
+    "confidence": float,
+    "verdict": str,
+    "statistics": [object],
+    "date": str,
+}
 _FIELDS = {"about": {str: object}, "claims": [{str: object}], "looks": {str: [_LOOK]}}
 
 
@@ -47,7 +54,8 @@ _FIELDS = {"about": {str: object}, "claims": [{str: object}], "looks": {str: [_L
 class Reproduction:
     """Verdicts and the data behind them, as they lie in a folder.
 
-    - ``claims``: the entries of ``claims.json``; ``data``: the measured data sets by name; ``about``: how and where;
+    - ``claims``: the entries of ``claims.json``; ``data``: the measured data sets by name;
+      ``about``: how and where;
     - ``looks``: for each claim every look at it in this folder: seeds, confidence, verdict, date.
     """
 
@@ -88,22 +96,27 @@ def reproduce(
 ) -> Reproduction:
     """Run the studies of some claims, judge them and write ``claims.json`` and the measured data.
 
-    Interrupted at any moment and called again, it goes on where it was; finished, it recomputes nothing. ``seeds`` is
-    8 at quick and 16 at paper scale unless given. ``command`` is what the page says to type; by default
-    ``attnlab reproduce`` with the claim's id. ``keep`` as in ``run_plan``; where other code made some of the stored
-    runs, ``about["stale"]`` says so.
+    Interrupted at any moment and called again, it goes on where it was; finished, it recomputes
+    nothing. ``seeds`` is 8 at quick and 16 at paper scale unless given. ``command`` is what the
+    page says to type; by default ``attnlab reproduce`` with the claim's id. ``keep`` as in
+    ``run_plan``; where other code made some of the stored runs, ``about["stale"]`` says so.
 
-    ``until="decided"`` looks at a claim with 8 seeds and, as long as it is undecided, with 16, 32 and 64. Its intervals
-    are wider for that: the chances of a wrong verdict at all looks together add up to 5 %. More seeds by hand until a
-    verdict turns have no such guarantee; every look is recorded.
+    ``until="decided"`` looks at a claim with 8 seeds and, as long as it is undecided, with 16, 32
+    and 64. Its intervals are wider for that: the chances of a wrong verdict at all looks together
+    add up to 5 %. More seeds by hand until a verdict turns have no such guarantee; every look is
+    recorded.
     """
     out = checked_folder(folder, "claims")
     if seeds is not None and seeds < 1:
-        raise AttnlabError(f"seeds={seeds}: expected at least 1 (and at least 8 for claims with an interval)")
+        raise AttnlabError(
+            f"seeds={seeds}: expected at least 1 (and at least 8 for claims with an interval)"
+        )
     if until not in (None, "decided"):
         raise AttnlabError(f"until={until!r}: expected 'decided' or None")
     if until is not None and seeds is not None:
-        raise AttnlabError(f"seeds={seeds} with until='decided', which chooses the seeds: give one of the two")
+        raise AttnlabError(
+            f"seeds={seeds} with until='decided', which chooses the seeds: give one of the two"
+        )
     begun = time.monotonic()
     studies = _studies(claims)
     tail = f" --scale {scale}" + ("" if seeds is None else f" --seeds {seeds}")
@@ -125,7 +138,11 @@ def reproduce(
             keep,
         )
         for count, confidence in plans:
-            asked = [claim for claim in claims if entries.get(claim.id, {}).get("verdict") not in ("holds", "fails")]
+            asked = [
+                claim
+                for claim in claims
+                if entries.get(claim.id, {}).get("verdict") not in ("holds", "fails")
+            ]
             found = run.look(asked, count, confidence)
             if found is None:
                 return Reproduction(out, [], {}, interrupted=True)
@@ -146,7 +163,9 @@ def reproduce(
     stale = told_stale(results.values())
     about |= {"stale": stale} if stale else {}
     ordered = [entries[claim.id] for claim in claims]
-    save_record(out, "claims.json", SCHEMA, {"about": about, "claims": ordered, "looks": looks}, data)
+    save_record(
+        out, "claims.json", SCHEMA, {"about": about, "claims": ordered, "looks": looks}, data
+    )
     return Reproduction(out, ordered, data, about, looks, ok=ok)
 
 
@@ -159,11 +178,15 @@ def _looks(until: str | None, seeds: int) -> list[tuple[int, float]]:
     if until is None:
         return [(seeds, CONFIDENCE)]
     spent = [0.0, *(share for _, share in LOOKS)]
-    return [(count, 1 - (share - before)) for (count, share), before in zip(LOOKS, spent, strict=False)]
+    return [
+        (count, 1 - (share - before)) for (count, share), before in zip(LOOKS, spent, strict=False)
+    ]
 
 
 def _earlier_looks(out: Path) -> dict[str, list[dict[str, Any]]]:
-    """The looks at claims that an earlier call recorded in this folder; none where its record cannot be read."""
+    """The looks at claims that an earlier call recorded in this folder; none where its record
+    cannot be read.
+    """
     if not is_file(out / "claims.json"):
         return {}
     try:
@@ -172,7 +195,9 @@ def _earlier_looks(out: Path) -> dict[str, list[dict[str, Any]]]:
         return {}
 
 
-def _with_look(earlier: list[dict[str, Any]], entry: Mapping[str, Any], scale: str, seeds: int) -> list[dict[str, Any]]:
+def _with_look(
+    earlier: list[dict[str, Any]], entry: Mapping[str, Any], scale: str, seeds: int
+) -> list[dict[str, Any]]:
     """The looks at a claim with this one, unless it is the last one again."""
     look = {
         "scale": scale,
@@ -188,7 +213,9 @@ def _with_look(earlier: list[dict[str, Any]], entry: Mapping[str, Any], scale: s
 
 @dataclass(frozen=True)
 class _Found:
-    """What one look found: the runs of each study, what was measured of them, and why some were not."""
+    """What one look found: the runs of each study, what was measured of them, and why some were
+    not.
+    """
 
     results: dict[str, Results]
     measured: dict[str, dict[str, xr.Dataset]]
@@ -206,7 +233,8 @@ class _Found:
             twice = set(parts) & set(data)
             if twice:
                 raise AttnlabError(
-                    f"the study {name!r} measures {min(twice)!r}, as another study does: name it otherwise"
+                    f"the study {name!r} measures {min(twice)!r}, as another study does: name it "
+                    "otherwise"
                 )
             data |= parts
         return data
@@ -253,7 +281,9 @@ class _Runner:
             except AttnlabError as error:
                 found.absent[name] = f"the study {name!r} could not be measured: {error}"
             except Exception as error:
-                raise AttnlabError(f"measuring the study {name!r} raises {_where(error)}") from error
+                raise AttnlabError(
+                    f"measuring the study {name!r} raises {_where(error)}"
+                ) from error
         return found
 
 
@@ -269,11 +299,15 @@ def _judged(claim: Claim, found: _Found, confidence: float) -> dict[str, Any]:
 def _judge(claim: Claim, found: _Found, confidence: float) -> dict[str, Any]:
     names = [study.name for study in claim.studies]
     results = [found.results[name] for name in names if name in found.results]
-    runs: dict[str, Any] = {k: sum(getattr(one, k) for one in results) for k in ("asked", "finished", "failed")}
+    runs: dict[str, Any] = {
+        k: sum(getattr(one, k) for one in results) for k in ("asked", "finished", "failed")
+    }
     for name in ("stale", "reused"):  # runs that other code made
         count = sum(getattr(one, name) for one in results)
         runs |= {name: count} if count else {}
-    runs["causes"] = [{"cause": group.cause, "count": group.count} for one in results for group in one.failures]
+    runs["causes"] = [
+        {"cause": group.cause, "count": group.count} for one in results for group in one.failures
+    ]
     missing = [name for name in names if name not in found.measured]
     if missing:
         return claim.judge(None, runs, absent=found.absent[missing[0]], confidence=confidence)
@@ -282,17 +316,25 @@ def _judge(claim: Claim, found: _Found, confidence: float) -> dict[str, Any]:
 
 
 def _studies(claims: Sequence[Claim]) -> dict[str, Study]:
-    """The studies of some claims, each once; two different ones of one name would overwrite each other's runs."""
+    """The studies of some claims, each once; two different ones of one name would overwrite each
+    other's runs.
+    """
     studies: dict[str, Study] = {}
     for study in (study for claim in claims for study in claim.studies):
         if studies.setdefault(study.name, study) is not study:
-            raise AttnlabError(f"two different studies are named {study.name!r}: give each its own name")
+            raise AttnlabError(
+                f"two different studies are named {study.name!r}: give each its own name"
+            )
     return studies
 
 
 def _where(error: Exception) -> str:
-    """An exception in words, with the place in the file that is not attnlab's or a library's, if there is one."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if "site-packages" not in f.filename]
+    """An exception in words, with the place in the file that is not attnlab's or a library's, if
+    there is one.
+    """
+    frames = [
+        f for f in traceback.extract_tb(error.__traceback__) if "site-packages" not in f.filename
+    ]
     place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{place}"
 

@@ -19,28 +19,47 @@ def text_pooling_claim(source: str = ROTTEN_TOMATOES) -> Claim:
         id="liu2021.text",
         title="On sentiment text attention pooling saves no labels worth having",
         statement=(
-            f"Mean pooling needs less than {WORTHWHILE:g} times the labels of attention pooling for the accuracy that "
+            f"Mean pooling needs less than {WORTHWHILE:g} times the labels of attention pooling "
+            "for the accuracy that "
             "both reach, less a point."
         ),
         source="Liu, Balaji, Xue, Min (2021), sample complexity of attention",
         studies=(text_pooling_study(source), TOPIC_POOLING),
         criteria=(
-            Criterion("mean over attention pooling (ratio)", "interval",
-                      _ratio("text pooling", "text"), WORTHWHILE, "<="),
+            Criterion(
+                "mean over attention pooling (ratio)",
+                "interval",
+                _ratio("text pooling", "text"),
+                WORTHWHILE,
+                "<=",
+            ),
         ),
         controls=(
-            Control("topic words", "On the topic task, where one word tells the label, the same must be rejected.",
-                    (Criterion("mean over attention pooling, topic task (ratio)", "interval",
-                               _ratio("topic pooling", "topic task"), WORTHWHILE,
-                               "<="),)),
+            Control(
+                "topic words",
+                "On the topic task, where one word tells the label, the same must be rejected.",
+                (
+                    Criterion(
+                        "mean over attention pooling, topic task (ratio)",
+                        "interval",
+                        _ratio("topic pooling", "topic task"),
+                        WORTHWHILE,
+                        "<=",
+                    ),
+                ),
+            ),
         ),
         how_measured=(
-            "Test accuracy, mean over seeds, against the number of labelled training texts; both students have the "
-            "same dimension, start, minibatches and grid of step sizes, chosen on validation texts. "
-            "Labels needed by interpolation in log n, the ratio from paired seeds with a bootstrap interval."
+            "Test accuracy, mean over seeds, against the number of labelled training texts; both "
+            "students have the "
+            "same dimension, start, minibatches and grid of step sizes, chosen on validation "
+            "texts. "
+            "Labels needed by interpolation in log n, the ratio from paired seeds with a "
+            "bootstrap interval."
         ),
         refuted_by=f"A ratio that is surely above {WORTHWHILE:g}.",
         notes=(
-            "The ratio depends on the tuning grid: with large steps only, mean pooling looks better than attention.",
+            "The ratio depends on the tuning grid: with large steps only, mean pooling looks "
+            "better than attention.",
         ),
-    )  # fmt: skip
+    )

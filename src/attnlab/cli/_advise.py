@@ -15,20 +15,27 @@ from attnlab.cli._where import HERE, Where, anywhere
 def advise(
     files: Annotated[
         list[str],
-        typer.Argument(help="Labelled texts: CSV, TSV, JSON Lines, Parquet or “label text” lines, also gzip’d."),
+        typer.Argument(
+            help="Labelled texts: CSV, TSV, JSON Lines, Parquet or “label text” lines, also gzip’d."
+        ),
     ],
     text: Annotated[str | None, typer.Option(help="The column with the texts.")] = None,
     label: Annotated[str | None, typer.Option(help="The column with the labels.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Seeds of each variant; to tell 4 variants apart takes 8.")] = 8,
+    seeds: Annotated[
+        int, typer.Option(min=1, help="Seeds of each variant; to tell 4 variants apart takes 8.")
+    ] = 8,
     out: Annotated[str, typer.Option("--out", help=OUT, metavar="PATH|URL")] = "advice",
     where: Where = HERE,
     quiet: Quiet = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the answers and the ranking as JSON.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the answers and the ranking as JSON.")
+    ] = False,
 ) -> None:
-    """Say which attention to try on your own labelled texts: the short form of `attnlab compare --file`.
+    """Say which attention to try on your own labelled texts: the short form of `attnlab compare
+    --file`.
 
-    Compares softmax, a cooler softmax, sparsemax and mean pooling on the texts and prints one paragraph, in which every
-    number is measured. The page in OUT has the rest.
+    Compares softmax, a cooler softmax, sparsemax and mean pooling on the texts and prints one
+    paragraph, in which every number is measured. The page in OUT has the rest.
 
     Example:
 

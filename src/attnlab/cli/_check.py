@@ -14,11 +14,16 @@ from attnlab.cli._where import HERE, Where, anywhere
 
 @anywhere
 def check(
-    file: Annotated[Path, typer.Argument(help="A Python file that defines one or more Claim objects.")],
+    file: Annotated[
+        Path, typer.Argument(help="A Python file that defines one or more Claim objects.")
+    ],
     scale: Scale = ScaleName.quick,
     seeds: Seeds = None,
     out: Annotated[
-        str | None, typer.Option("--out", help="Folder or URL; else the file's name without .py.", metavar="PATH|URL")
+        str | None,
+        typer.Option(
+            "--out", help="Folder or URL; else the file's name without .py.", metavar="PATH|URL"
+        ),
     ] = None,
     where: Where = HERE,
     quiet: Quiet = False,
@@ -26,9 +31,11 @@ def check(
     until: Until = None,
     strict: Strict = False,
 ) -> None:
-    """Put a claim of your own to the test: the file states it with the same objects as attnlab's own claims.
+    """Put a claim of your own to the test: the file states it with the same objects as attnlab's
+    own claims.
 
-    The file is run as Python, so check only files that you trust. docs/own-claim.md has an example of 30 lines.
+    The file is run as Python, so check only files that you trust. docs/own-claim.md has an example
+    of 30 lines.
 
     Example:
 
@@ -43,7 +50,18 @@ def check(
     if not found:
         raise AttnlabError(f"{file} defines no Claim; see docs/own-claim.md for an example")
     command = f"attnlab check {file.name}"
-    run_claims(found, scale, seeds, place(out or file.stem), where, quiet, json, command, until=until, strict=strict)
+    run_claims(
+        found,
+        scale,
+        seeds,
+        place(out or file.stem),
+        where,
+        quiet,
+        json,
+        command,
+        until=until,
+        strict=strict,
+    )
 
 
 def _names_in(file: Path) -> dict[str, object]:
@@ -63,7 +81,13 @@ def _names_in(file: Path) -> dict[str, object]:
     except AttnlabError:
         raise
     except Exception as error:
-        own = [f.lineno for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).name == file.name]
+        own = [
+            f.lineno
+            for f in traceback.extract_tb(error.__traceback__)
+            if Path(f.filename).name == file.name
+        ]
         line = error.lineno if isinstance(error, SyntaxError) else own[-1] if own else "?"
-        raise AttnlabError(f"{file} raises {type(error).__name__} at line {line}: {error}") from None
+        raise AttnlabError(
+            f"{file} raises {type(error).__name__} at line {line}: {error}"
+        ) from None
     return vars(module)

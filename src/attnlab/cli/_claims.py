@@ -8,7 +8,9 @@ import typer
 
 
 def claims(
-    names: Annotated[list[str] | None, typer.Argument(help="Groups or claims' ids; all by default.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Groups or claims' ids; all by default.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List claims: id, statement, source, how it is measured, what would refute it.
@@ -32,9 +34,12 @@ def claims(
     for claim in chosen:
         console.print(f"[bold]{escape(claim.id)}[/]  {escape(claim.title)}", highlight=False)
         for label, text in (
-            ("claim", claim.statement), ("source", claim.source), ("measured", claim.how_measured),
-            ("refuted by", claim.refuted_by), ("controls", "; ".join(c.id for c in claim.controls)),
+            ("claim", claim.statement),
+            ("source", claim.source),
+            ("measured", claim.how_measured),
+            ("refuted by", claim.refuted_by),
+            ("controls", "; ".join(c.id for c in claim.controls)),
             ("expected", claim.expected),
-        ):  # fmt: skip
+        ):
             console.print(f"  [dim]{label:>10}[/]  {escape(text)}", highlight=False)
         console.print()

@@ -21,9 +21,27 @@ if TYPE_CHECKING:
 
     from attnlab.studies import Comparison
 
-_TASK, _TEXTS, _VARIANTS, _TUNING, _OUTPUT = "Task", "Your own texts", "Variants", "Training and tuning", "Output"
-_COLUMNS = ("group", "centre", "centre_low", "centre_high", "ratio", "ratio_low", "ratio_high", "entropy", "attention",
-            "onset", "sharpness", "runs")  # fmt: skip
+_TASK, _TEXTS, _VARIANTS, _TUNING, _OUTPUT = (
+    "Task",
+    "Your own texts",
+    "Variants",
+    "Training and tuning",
+    "Output",
+)
+_COLUMNS = (
+    "group",
+    "centre",
+    "centre_low",
+    "centre_high",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "entropy",
+    "attention",
+    "onset",
+    "sharpness",
+    "runs",
+)
 
 
 def _option(help: str, panel: str, *names: str, **more: Any) -> Any:
@@ -31,11 +49,15 @@ def _option(help: str, panel: str, *names: str, **more: Any) -> Any:
 
 
 class CompareCommand(TyperCommand):
-    """Repeatable options take values separated by spaces or commas; of ``--file`` a comma belongs to the name."""
+    """Repeatable options take values separated by spaces or commas; of ``--file`` a comma belongs
+    to the name.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the line."""
-        names = {name: p.opts[0] for p in self.params if getattr(p, "multiple", False) for name in p.opts}
+        names = {
+            name: p.opts[0] for p in self.params if getattr(p, "multiple", False) for name in p.opts
+        }
         files = {name: names.pop(name) for name in ("--file",)}
         try:
             return super().parse_args(ctx, expand(expand(args, names), files, commas=False))
@@ -48,59 +70,85 @@ def compare(
     task: Annotated[
         str | None,
         _option(
-            "A teacher that attends to one of 16 words (hard, the default), to all (dense) or to R (relevant:R); or "
+            "A teacher that attends to one of 16 words (hard, the default), to all (dense) or to "
+            "R (relevant:R); or "
             "topic: sentences of the topic task.",
             _TASK,
         ),
     ] = None,
-    noise: Annotated[float | None, _option("Standard deviation of a teacher's noise (0.2).", _TASK)] = None,
+    noise: Annotated[
+        float | None, _option("Standard deviation of a teacher's noise (0.2).", _TASK)
+    ] = None,
     file: Annotated[
-        list[str] | None, _option("Labelled texts, instead of a task; several by spaces.", _TEXTS, metavar="FILE…")
+        list[str] | None,
+        _option("Labelled texts, instead of a task; several by spaces.", _TEXTS, metavar="FILE…"),
     ] = None,
     text: Annotated[str | None, _option("The column with the texts.", _TEXTS)] = None,
     label: Annotated[str | None, _option("The column with the labels.", _TEXTS)] = None,
     variants: Annotated[
         list[str] | None,
         _option(
-            "Normalisers: softmax, softmax:T, sparsemax, entmax15, topK, uniform; each with a penalty on request, "
+            "Normalisers: softmax, softmax:T, sparsemax, entmax15, topK, uniform; each with a "
+            "penalty on request, "
             "+entropy:X, +l1:X, +prior:X, +wrong-prior:X, as in softmax+entropy:0.1.",
             _VARIANTS,
             metavar="NAME…",
         ),
     ] = None,
-    against: Annotated[str | None, _option("The variant that others are compared with; the first.", _VARIANTS)] = None,
+    against: Annotated[
+        str | None, _option("The variant that others are compared with; the first.", _VARIANTS)
+    ] = None,
     samples: Annotated[
         list[int] | None,
-        _option("Numbers of training samples (64 … 2048 by doubling; fewer for sentences).", _VARIANTS, metavar="N…"),
+        _option(
+            "Numbers of training samples (64 … 2048 by doubling; fewer for sentences).",
+            _VARIANTS,
+            metavar="N…",
+        ),
     ] = None,
-    seeds: Annotated[int, _option("Seeds of each variant; to tell 8 variants apart takes 11.", _VARIANTS, min=1)] = 16,
+    seeds: Annotated[
+        int, _option("Seeds of each variant; to tell 8 variants apart takes 11.", _VARIANTS, min=1)
+    ] = 16,
     level: Annotated[
         float | None,
-        _option("Error or accuracy for which needed samples are compared; else what half the data reach.", _VARIANTS),
+        _option(
+            "Error or accuracy for which needed samples are compared; else what half the data "
+            "reach.",
+            _VARIANTS,
+        ),
     ] = None,
     drop: Annotated[
         bool, _option("After 8 seeds, do not go on with variants that are proved worse.", _VARIANTS)
     ] = False,
-    steps: Annotated[int | None, _option("Steps of each fit (1500; 600 for sentences).", _TUNING)] = None,
+    steps: Annotated[
+        int | None, _option("Steps of each fit (1500; 600 for sentences).", _TUNING)
+    ] = None,
     step_sizes: Annotated[
-        list[float] | None, _option("Step sizes to choose from, for all variants alike.", _TUNING, metavar="X…")
+        list[float] | None,
+        _option("Step sizes to choose from, for all variants alike.", _TUNING, metavar="X…"),
     ] = None,
     weight_decays: Annotated[
-        list[float] | None, _option("Weight decays to choose from, for all variants alike.", _TUNING, metavar="X…")
+        list[float] | None,
+        _option("Weight decays to choose from, for all variants alike.", _TUNING, metavar="X…"),
     ] = None,
     out: Annotated[str, _option(OUT, _OUTPUT, "--out", metavar="PATH|URL")] = "compare",
     where: Where = HERE,
     quiet: Quiet = False,
     json: Annotated[
-        bool, _option("Print compare.json's answers and the ranking instead of a text.", _OUTPUT, "--json")
+        bool,
+        _option(
+            "Print compare.json's answers and the ranking instead of a text.", _OUTPUT, "--json"
+        ),
     ] = False,
 ) -> None:
-    """Compare variants of attention on one task: which is best, which cannot be told apart, and what to try.
+    """Compare variants of attention on one task: which is best, which cannot be told apart, and
+    what to try.
 
-    Every variant is fitted to the same samples at every size, with the same tuning and seeds. The page has a ranking
-    with groups of equals (paired tests, corrected for asking many), learning curves, needed samples, attention's
-    entropy, when each variant sets off, and advice in words made from the numbers. Interrupted and started again, it
-    goes on where it was. Options shown with a … take several values, separated by spaces or commas.
+    Every variant is fitted to the same samples at every size, with the same tuning and seeds. The
+    page has a ranking with groups of equals (paired tests, corrected for asking many), learning
+    curves, needed samples, attention's entropy, when each variant sets off, and advice in words
+    made from the numbers. Interrupted and started again, it goes on where it was. Options shown
+    with a … take several values, separated by spaces or commas.
 
     Examples:
 
@@ -113,17 +161,32 @@ def compare(
     from attnlab.studies import Comparison
 
     if file and (task is not None or noise is not None):
-        raise AttnlabError("--file: texts of your own are a task of their own; leave out --task and --noise")
+        raise AttnlabError(
+            "--file: texts of your own are a task of their own; leave out --task and --noise"
+        )
     if not file and (text is not None or label is not None):
         raise AttnlabError("--text and --label name columns of --file, which was not given")
     given: dict[str, Any] = {"variants": tuple(variants)} if variants else {}
     if file:
         given |= {"source": _source(tuple(file), text, label)}
-        given |= {} if variants else {"variants": ("softmax", "softmax:0.25", "sparsemax", "entmax15", "uniform")}
+        given |= (
+            {}
+            if variants
+            else {"variants": ("softmax", "softmax:0.25", "sparsemax", "entmax15", "uniform")}
+        )
     asked = Comparison(
-        task=task or "hard", samples=tuple(samples or ()), seeds=seeds, against=against, level=level, noise=noise,
-        steps=steps, step_sizes=tuple(step_sizes or ()), weight_decays=tuple(weight_decays or ()), drop=drop, **given,
-    )  # fmt: skip
+        task=task or "hard",
+        samples=tuple(samples or ()),
+        seeds=seeds,
+        against=against,
+        level=level,
+        noise=noise,
+        steps=steps,
+        step_sizes=tuple(step_sizes or ()),
+        weight_decays=tuple(weight_decays or ()),
+        drop=drop,
+        **given,
+    )
     run_comparison(asked, place(out), where, quiet, json)
 
 
@@ -133,7 +196,9 @@ def _source(files: tuple[str, ...], text: str | None, label: str | None) -> Any:
     return TextSource(files, text=text, label=label)
 
 
-def run_comparison(asked: Comparison, out: Path, where: Where, quiet: bool, json: bool, *, short: bool = False) -> None:
+def run_comparison(
+    asked: Comparison, out: Path, where: Where, quiet: bool, json: bool, *, short: bool = False
+) -> None:
     """Compare, write the page and print; ``short`` prints the advice alone."""
     from attnlab.cli._show import print_json, print_stale
     from attnlab.report import write_compare
@@ -147,11 +212,19 @@ def run_comparison(asked: Comparison, out: Path, where: Where, quiet: bool, json
     with where.executor(quiet=quiet or json) as executor:
         progress = False if quiet or json else None
         done = explore_compare(
-            asked, out, executor=executor, progress=progress, on_stage=told, command=command, keep=where.keep
+            asked,
+            out,
+            executor=executor,
+            progress=progress,
+            on_stage=told,
+            command=command,
+            keep=where.keep,
         )
     print_stale(done.about, quiet=quiet)
     if done.interrupted:
-        typer.echo("interrupted; what is finished is stored, the same command goes on from there", err=True)
+        typer.echo(
+            "interrupted; what is finished is stored, the same command goes on from there", err=True
+        )
         raise typer.Exit(130)
     page = write_compare(out, done.data, done.about)
     if json:
@@ -162,7 +235,9 @@ def run_comparison(asked: Comparison, out: Path, where: Where, quiet: bool, json
         typer.echo(done.about["advice"])
         typer.echo(f"page: {page}")
     if not done.ok:
-        typer.echo(f"attnlab: too many runs failed; `attnlab runs {out}` groups them by cause", err=True)
+        typer.echo(
+            f"attnlab: too many runs failed; `attnlab runs {out}` groups them by cause", err=True
+        )
         raise typer.Exit(1)
 
 
@@ -175,8 +250,12 @@ def _rows(ranking: xr.Dataset) -> list[dict[str, Any]]:
         one = ranking.sel(student=name)
         row: dict[str, Any] = {"variant": name}
         row |= {column: one[column].values.item() for column in _COLUMNS if column in ranking}
-        row = {k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in row.items()}
-        row["p"] = dict(zip(ranking["other"].values.tolist(), one["p"].values.tolist(), strict=True))
+        row = {
+            k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in row.items()
+        }
+        row["p"] = dict(
+            zip(ranking["other"].values.tolist(), one["p"].values.tolist(), strict=True)
+        )
         rows.append(row)
     return rows
 

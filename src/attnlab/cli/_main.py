@@ -34,7 +34,9 @@ files; 3 a verdict contradicts what was expected; 4 with --strict: something is 
 command goes on where it was).
 """
 
-app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
+app = typer.Typer(
+    help=_HELP, no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False
+)
 
 
 def _version(asked: bool) -> None:
@@ -46,7 +48,10 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     del version

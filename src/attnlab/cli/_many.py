@@ -10,10 +10,11 @@ from typer.core import TyperCommand
 
 
 class ManyCommand(TyperCommand):
-    """A command without arguments, whose repeatable options take values separated by spaces or commas as well.
+    """A command without arguments, whose repeatable options take values separated by spaces or
+    commas as well.
 
-    Click knows only ``--features 16 --features 32``. This is what ``--features 16 32`` and ``--features 16,32`` are
-    turned into before Click reads the line.
+    Click knows only ``--features 16 --features 32``. This is what ``--features 16 32`` and
+    ``--features 16,32`` are turned into before Click reads the line.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -22,7 +23,9 @@ class ManyCommand(TyperCommand):
 
 
 class FilesCommand(TyperCommand):
-    """A command whose repeatable options take file names separated by spaces; a comma belongs to the name."""
+    """A command whose repeatable options take file names separated by spaces; a comma belongs to
+    the name.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the line."""
@@ -30,7 +33,9 @@ class FilesCommand(TyperCommand):
 
 
 class TextCommand(TyperCommand):
-    """A command whose ``--text`` may stand alone, for the text that comes with attnlab's data extra."""
+    """A command whose ``--text`` may stand alone, for the text that comes with attnlab's data
+    extra.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the line."""
@@ -45,13 +50,18 @@ def completed(args: Sequence[str]) -> list[str]:
     """
     found: list[str] = []
     for word, following in zip(args, [*args[1:], "-"], strict=True):
-        found += [word, "rotten-tomatoes"] if word == "--text" and following.startswith("-") else [word]
+        found += (
+            [word, "rotten-tomatoes"] if word == "--text" and following.startswith("-") else [word]
+        )
     return found
 
 
 def _expanded(command: TyperCommand, ctx: Any, args: list[str], *, commas: bool) -> list[str]:
     names = {
-        name: param.opts[0] for param in command.params if getattr(param, "multiple", False) for name in param.opts
+        name: param.opts[0]
+        for param in command.params
+        if getattr(param, "multiple", False)
+        for name in param.opts
     }
     try:
         return expand(args, names, commas=commas)

@@ -22,21 +22,37 @@ _AT_ONCE = 4096
 
 
 def predict(
-    model: Annotated[str, typer.Argument(help="The folder of a model: OUT/model of `attnlab study`, or OUT itself.")],
-    file: Annotated[list[str], typer.Argument(help="Texts: CSV, TSV, JSON Lines, Parquet or lines, also gzip’d.")],
+    model: Annotated[
+        str,
+        typer.Argument(help="The folder of a model: OUT/model of `attnlab study`, or OUT itself."),
+    ],
+    file: Annotated[
+        list[str],
+        typer.Argument(help="Texts: CSV, TSV, JSON Lines, Parquet or lines, also gzip’d."),
+    ],
     text: Annotated[str | None, typer.Option(help="The column with the texts.")] = None,
-    format: Annotated[str | None, typer.Option(help="csv, tsv, jsonl, parquet or lines; else guessed.")] = None,
-    encoding: Annotated[str | None, typer.Option(help="Such as utf-8 or cp1252; else found out.")] = None,
-    header: Annotated[bool, typer.Option(help="Whether the first row names the columns.")] = True,
-    words: Annotated[int, typer.Option(min=0, help="Most attended words to write for each text.")] = 3,
-    tokenizer: Annotated[
-        str | None, typer.Option(help="module:function, if the model was trained with a tokeniser of yours.")
+    format: Annotated[
+        str | None, typer.Option(help="csv, tsv, jsonl, parquet or lines; else guessed.")
     ] = None,
-    out: Annotated[str | None, typer.Option("--out", help="CSV file to write; standard output without it.")] = None,
+    encoding: Annotated[
+        str | None, typer.Option(help="Such as utf-8 or cp1252; else found out.")
+    ] = None,
+    header: Annotated[bool, typer.Option(help="Whether the first row names the columns.")] = True,
+    words: Annotated[
+        int, typer.Option(min=0, help="Most attended words to write for each text.")
+    ] = 3,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(help="module:function, if the model was trained with a tokeniser of yours."),
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option("--out", help="CSV file to write; standard output without it.")
+    ] = None,
 ) -> None:
     """Label texts with a trained model: label, probabilities and the words attended to, as CSV.
 
-    A text without any known word is answered by the classes' shares in training; its words are then empty.
+    A text without any known word is answered by the classes' shares in training; its words are then
+    empty.
 
     Examples:
 
@@ -51,7 +67,9 @@ def predict(
     with reading(folder):
         folder = folder / "model" if is_file(folder / "model" / "model.json") else folder
         classifier = load_classifier(folder, tokenizer=tokenizer)
-    texts = read_texts(file, text=text, format=format, encoding=encoding, header=header, labelled=False)
+    texts = read_texts(
+        file, text=text, format=format, encoding=encoding, header=header, labelled=False
+    )
     for entry in texts.dropped:
         typer.echo(f"attnlab: left out: {entry}", err=True)
     with _opened(None if out is None else place(out)) as target:
@@ -66,7 +84,9 @@ def _opened(out: Path | None) -> Iterator[TextIO]:
         yield sys.stdout
         return
     if is_folder(out):
-        raise AttnlabError(f"--out {out} is a folder; expected the name of a file such as {out / 'labels.csv'}")
+        raise AttnlabError(
+            f"--out {out} is a folder; expected the name of a file such as {out / 'labels.csv'}"
+        )
     with out.open("w", newline="", encoding="utf-8") as file:
         yield file
 
@@ -74,8 +94,11 @@ def _opened(out: Path | None) -> Iterator[TextIO]:
 def _write(target: TextIO, classifier: AttentionClassifier, texts: Texts, words: int) -> None:
     """A row per text; texts are labelled some at a time."""
     writer = csv.writer(target)
-    # Half of a surrogate pair, which JSON can hold and a file of text cannot, is shown by its number.
-    classes = [str(name).encode("utf-8", "backslashreplace").decode() for name in classifier.classes_]
+    # Half of a surrogate pair, which JSON can hold and a file of text cannot, is shown by its
+    # number.
+    classes = [
+        str(name).encode("utf-8", "backslashreplace").decode() for name in classifier.classes_
+    ]
     head: list[str] = ["file", "row", "label", *(f"p({name})" for name in classes)]
     writer.writerow(head + (["words", "weights"] if words else []))
     for start in range(0, len(texts), _AT_ONCE):

@@ -26,7 +26,9 @@ _KINDS = (
 def report(
     folder: Annotated[
         str,
-        typer.Argument(help="A folder that `attnlab reproduce`, `study` or another command with a page wrote."),
+        typer.Argument(
+            help="A folder that `attnlab reproduce`, `study` or another command with a page wrote."
+        ),
     ],
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
@@ -67,7 +69,9 @@ def _claims(folder: Path) -> Path:
 
 @contextmanager
 def _drawing(folder: Path) -> Iterator[None]:
-    """A record that was forged can lack anything that its page needs, which every page knows for itself only."""
+    """A record that was forged can lack anything that its page needs, which every page knows for
+    itself only.
+    """
     try:
         yield
     except (AttnlabError, OSError):
@@ -75,6 +79,8 @@ def _drawing(folder: Path) -> Iterator[None]:
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         raise AttnlabError(
-            f"the page of {folder} cannot be drawn ({type(error).__name__}: {error}; {Path(last.filename).name}, line "
-            f"{last.lineno}): the record holds other content than the page needs; run the command again"
+            f"the page of {folder} cannot be drawn ({type(error).__name__}: {error}; "
+            f"{Path(last.filename).name}, line "
+            f"{last.lineno}): the record holds other content than the page needs; run the command "
+            "again"
         ) from error

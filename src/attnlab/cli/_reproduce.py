@@ -26,7 +26,10 @@ class ScaleName(StrEnum):
 
 OUT = "Folder for page, figures and data, or a URL such as s3://bucket/folder."
 Out = Annotated[str, typer.Option("--out", help=OUT, metavar="PATH|URL")]
-Scale = Annotated[ScaleName, typer.Option(help="quick: smaller tasks, 8 seeds. paper: the papers' sizes, 16 seeds.")]
+Scale = Annotated[
+    ScaleName,
+    typer.Option(help="quick: smaller tasks, 8 seeds. paper: the papers' sizes, 16 seeds."),
+]
 Seeds = Annotated[int | None, typer.Option(help="Seeds per setting; intervals need at least 8.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Text = Annotated[
@@ -34,13 +37,17 @@ Text = Annotated[
     typer.Option(
         "--text",
         metavar="[PATH]",
-        help="Add the claims about real text: alone, on Rotten Tomatoes sentences; with a path, on a file or on "
+        help="Add the claims about real text: alone, on Rotten Tomatoes sentences; with a path, "
+        "on a file or on "
         "a folder with training, validation and test file (SST).",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print claims.json instead of a table.")]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="Exit with code 4 while a claim is inconclusive, not run or only reported.")
+    bool,
+    typer.Option(
+        "--strict", help="Exit with code 4 while a claim is inconclusive, not run or only reported."
+    ),
 ]
 
 
@@ -53,7 +60,8 @@ class UntilName(StrEnum):
 Until = Annotated[
     UntilName | None,
     typer.Option(
-        help="decided: look at each claim with 8 seeds, then 16, 32 and 64 until it is decided, with intervals so "
+        help="decided: look at each claim with 8 seeds, then 16, 32 and 64 until it is decided, "
+        "with intervals so "
         "wide that all looks together err in at most 5 % of cases."
     ),
 ]
@@ -62,7 +70,8 @@ Until = Annotated[
 @anywhere
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Groups (laws, lu2021, liu2021, beyond) or claims' ids.")
+        list[str] | None,
+        typer.Argument(help="Groups (laws, lu2021, liu2021, beyond) or claims' ids."),
     ] = None,
     scale: Scale = ScaleName.quick,
     seeds: Seeds = None,
@@ -76,8 +85,8 @@ def reproduce(
 ) -> None:
     """Run the studies of some claims (all by default), judge them, and write a page.
 
-    Writes OUT/report.html, OUT/claims.json, the figures and the data. Interrupted at any moment and started again, it
-    goes on where it was; started again when finished, it recomputes nothing.
+    Writes OUT/report.html, OUT/claims.json, the figures and the data. Interrupted at any moment and
+    started again, it goes on where it was; started again when finished, it recomputes nothing.
 
     Examples:
 
@@ -96,7 +105,15 @@ def reproduce(
     from attnlab.claims import resolve
 
     run_claims(
-        resolve(names or (), text=text), scale, seeds, place(out), where, quiet, json, until=until, strict=strict
+        resolve(names or (), text=text),
+        scale,
+        seeds,
+        place(out),
+        where,
+        quiet,
+        json,
+        until=until,
+        strict=strict,
     )
 
 
@@ -136,7 +153,9 @@ def run_claims(
         )
     print_stale(done.about, quiet=quiet)
     if done.interrupted:
-        typer.echo("interrupted; what is finished is stored, the same command goes on from there", err=True)
+        typer.echo(
+            "interrupted; what is finished is stored, the same command goes on from there", err=True
+        )
         raise typer.Exit(130)
     page = write_report(out, done.claims, done.data, done.about)
     if json:
@@ -147,7 +166,10 @@ def run_claims(
         typer.echo(f"page: {page}")
     if not done.ok:
         failed = sum(e["runs"]["failed"] for e in done.claims)
-        typer.echo(f"attnlab: too many runs failed ({failed}); `attnlab runs {out}` groups them by cause", err=True)
+        typer.echo(
+            f"attnlab: too many runs failed ({failed}); `attnlab runs {out}` groups them by cause",
+            err=True,
+        )
         raise typer.Exit(1)
     if done.contradictions:
         raise typer.Exit(3)

@@ -12,15 +12,22 @@ from attnlab._places import is_file, is_folder, listed, place, reading
 
 
 def runs(
-    folder: Annotated[str, typer.Argument(help="A folder or URL of `attnlab reproduce`, or of one sweep.")],
+    folder: Annotated[
+        str, typer.Argument(help="A folder or URL of `attnlab reproduce`, or of one sweep.")
+    ],
     unlock: Annotated[
-        bool, typer.Option("--unlock", help="Take the folder away from a command that is gone, and list nothing.")
+        bool,
+        typer.Option(
+            "--unlock", help="Take the folder away from a command that is gone, and list nothing."
+        ),
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the sweeps in a folder: runs asked, finished, failed (grouped by cause), missing and stale.
+    """List the sweeps in a folder: runs asked, finished, failed (grouped by cause), missing and
+    stale.
 
-    Stale runs were made by other code than the present; they are stored and not used, unless --keep was given.
+    Stale runs were made by other code than the present; they are stored and not used, unless --keep
+    was given.
 
     Examples:
 
@@ -38,13 +45,21 @@ def runs(
     rows: list[dict[str, Any]] = []
     for path in sweeps:
         found = Results.read(path)
-        causes = [{"cause": g.cause, "count": g.count, "runs": list(g.runs)} for g in found.failures]
+        causes = [
+            {"cause": g.cause, "count": g.count, "runs": list(g.runs)} for g in found.failures
+        ]
         rows.append(
             {
-                "sweep": path.name, "asked": found.asked, "finished": found.finished, "failed": found.failed,
-                "missing": found.missing, "stale": found.stale, "reused": found.reused, "failures": causes,
+                "sweep": path.name,
+                "asked": found.asked,
+                "finished": found.finished,
+                "failed": found.failed,
+                "missing": found.missing,
+                "stale": found.stale,
+                "reused": found.reused,
+                "failures": causes,
             }
-        )  # fmt: skip
+        )
     print_json(rows) if json else _print(rows)
 
 
@@ -52,12 +67,15 @@ def _sweeps(folder: Path) -> list[Path]:
     """The folder if it is a sweep's, or those of its sweeps."""
     with reading(folder):
         if not is_folder(folder):
-            raise AttnlabError(f"{folder} is not a folder; expected one that `attnlab reproduce --out` wrote")
+            raise AttnlabError(
+                f"{folder} is not a folder; expected one that `attnlab reproduce --out` wrote"
+            )
         inner = [folder / "runs" / name for name in sorted(listed(folder / "runs"))]
         sweeps = [path for path in (folder, *inner) if is_file(path / "plan.json")]
     if not sweeps:
         raise AttnlabError(
-            f"{folder} holds no sweep (no plan.json in it or in its runs/); run `attnlab reproduce` first"
+            f"{folder} holds no sweep (no plan.json in it or in its runs/); run `attnlab "
+            "reproduce` first"
         )
     return sweeps
 

@@ -6,7 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_STYLES = {"holds": "green", "fails": "red", "inconclusive": "yellow", "reported": "blue", "not run": "dim"}
+_STYLES = {
+    "holds": "green",
+    "fails": "red",
+    "inconclusive": "yellow",
+    "reported": "blue",
+    "not run": "dim",
+}
 
 
 def number(value: float | None) -> str:
@@ -35,7 +41,9 @@ def print_verdicts(entries: Sequence[Mapping[str, Any]]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table("claim", "verdict", "criterion", "measured", "asked", title="Claims", title_justify="left")
+    table = Table(
+        "claim", "verdict", "criterion", "measured", "asked", title="Claims", title_justify="left"
+    )
     for entry in entries:
         verdict, reading = entry["verdict"], entry["reading"]
         first = True
@@ -44,14 +52,22 @@ def print_verdicts(entries: Sequence[Mapping[str, Any]]) -> None:
             if c is None:
                 table.add_row(*head, escape(entry["reason"]), "", "")
             else:
-                mark = "" if c["reading"] == "holds" else f" [{_STYLES[c['verdict']]}]({c['reading']})[/]"
+                mark = (
+                    ""
+                    if c["reading"] == "holds"
+                    else f" [{_STYLES[c['verdict']]}]({c['reading']})[/]"
+                )
                 runs = f"\n[dim]{escape(c['exceptions'])}[/]" if c["exceptions"] else ""
-                table.add_row(*head, escape(c["name"]) + mark + runs, escape(_measured(c)), escape(_asked(c)))
+                table.add_row(
+                    *head, escape(c["name"]) + mark + runs, escape(_measured(c)), escape(_asked(c))
+                )
             first = False
         bad = [c["id"] for c in entry["controls"] if not c["ok"]]
         good = [c["id"] for c in entry["controls"] if c["ok"]]
         if good:
-            table.add_row("", "", f"[dim]controls as they should: {escape(', '.join(good))}[/]", "", "")
+            table.add_row(
+                "", "", f"[dim]controls as they should: {escape(', '.join(good))}[/]", "", ""
+            )
         if bad:
             table.add_row("", "", f"[red]controls that failed: {escape(', '.join(bad))}[/]", "", "")
         table.add_section()
@@ -76,8 +92,12 @@ def _asked(criterion: Mapping[str, Any]) -> str:
     return f"{'≥' if criterion.get('relation') == '>=' else '≤'} {number(threshold)}"
 
 
-def print_ending(entries: Sequence[Mapping[str, Any]], contradictions: Sequence[str], undecided: Sequence[str]) -> None:
-    """How many claims are decided, what was left undecided, and what contradicts expectation, in words."""
+def print_ending(
+    entries: Sequence[Mapping[str, Any]], contradictions: Sequence[str], undecided: Sequence[str]
+) -> None:
+    """How many claims are decided, what was left undecided, and what contradicts expectation, in
+    words.
+    """
     import typer
 
     decided = len(entries) - len(undecided)
@@ -91,4 +111,7 @@ def print_ending(entries: Sequence[Mapping[str, Any]], contradictions: Sequence[
         typer.echo("none contradicts what was expected")
     for name in contradictions:
         entry = next(e for e in entries if e["id"] == name)
-        typer.echo(f"contradiction: {name} was expected to be {entry['expected']!r} and came out {entry['verdict']!r}")
+        typer.echo(
+            f"contradiction: {name} was expected to be {entry['expected']!r} and came out "
+            f"{entry['verdict']!r}"
+        )

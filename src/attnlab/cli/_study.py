@@ -29,16 +29,30 @@ def _option(help: str, panel: str, *names: str, **more: Any) -> Any:
 def study(
     files: Annotated[
         list[str] | None,
-        typer.Argument(help="Labelled texts: CSV, TSV, JSON Lines, Parquet or “label text” lines, also gzip’d."),
+        typer.Argument(
+            help="Labelled texts: CSV, TSV, JSON Lines, Parquet or “label text” lines, also gzip’d."
+        ),
     ] = None,
     text: Annotated[str | None, _option("The column with the texts.", _TEXTS)] = None,
     label: Annotated[str | None, _option("The column with the labels.", _TEXTS)] = None,
-    train: Annotated[list[str] | None, _option("Training files, instead of FILES; several by spaces.", _TEXTS)] = None,
-    valid: Annotated[list[str] | None, _option("Validation files; without them a tenth is held out.", _TEXTS)] = None,
-    test: Annotated[list[str] | None, _option("Test files; without them the split is 8 : 1 : 1.", _TEXTS)] = None,
-    format: Annotated[str | None, _option("csv, tsv, jsonl, parquet or lines; else guessed.", _TEXTS)] = None,
-    encoding: Annotated[str | None, _option("Such as utf-8 or cp1252; else found out.", _TEXTS)] = None,
-    header: Annotated[bool, _option("Whether the first row of CSV and TSV names the columns.", _TEXTS)] = True,
+    train: Annotated[
+        list[str] | None, _option("Training files, instead of FILES; several by spaces.", _TEXTS)
+    ] = None,
+    valid: Annotated[
+        list[str] | None, _option("Validation files; without them a tenth is held out.", _TEXTS)
+    ] = None,
+    test: Annotated[
+        list[str] | None, _option("Test files; without them the split is 8 : 1 : 1.", _TEXTS)
+    ] = None,
+    format: Annotated[
+        str | None, _option("csv, tsv, jsonl, parquet or lines; else guessed.", _TEXTS)
+    ] = None,
+    encoding: Annotated[
+        str | None, _option("Such as utf-8 or cp1252; else found out.", _TEXTS)
+    ] = None,
+    header: Annotated[
+        bool, _option("Whether the first row of CSV and TSV names the columns.", _TEXTS)
+    ] = True,
     lower: Annotated[bool, _option("Make words lower case.", _WORDS)] = True,
     punctuation: Annotated[bool, _option("Keep punctuation marks as words.", _WORDS)] = False,
     tokenizer: Annotated[
@@ -47,27 +61,43 @@ def study(
     min_count: Annotated[int, _option("Rarer words are unknown and dropped.", _WORDS)] = 1,
     max_words: Annotated[int, _option("The most frequent words that are known.", _WORDS)] = 20_000,
     target: Annotated[
-        float | None, _option("Accuracy at which labels are compared; else what both poolings reach.", _COST)
+        float | None,
+        _option("Accuracy at which labels are compared; else what both poolings reach.", _COST),
     ] = None,
-    scale: Annotated[str, _option("quick (8 seeds) or thorough (16 seeds, longer fits).", _COST)] = "quick",
-    seeds: Annotated[int | None, _option("Seeds of the learning curves; an interval needs 8.", _COST)] = None,
+    scale: Annotated[
+        str, _option("quick (8 seeds) or thorough (16 seeds, longer fits).", _COST)
+    ] = "quick",
+    seeds: Annotated[
+        int | None, _option("Seeds of the learning curves; an interval needs 8.", _COST)
+    ] = None,
     variants: Annotated[
-        bool, _option("Compare variants of attention too, for “What to try”.", _COST, "--try/--no-try")
+        bool,
+        _option("Compare variants of attention too, for “What to try”.", _COST, "--try/--no-try"),
     ] = True,
     split_seed: Annotated[int, _option("Draws the split.", _COST)] = 0,
     out: Annotated[
-        str, _option("Folder or URL for page, verdicts, data and model.", _OUTPUT, "--out", metavar="PATH|URL")
+        str,
+        _option(
+            "Folder or URL for page, verdicts, data and model.",
+            _OUTPUT,
+            "--out",
+            metavar="PATH|URL",
+        ),
     ] = "study",
     where: Where = HERE,
     quiet: Quiet = False,
-    json: Annotated[bool, _option("Print study.json’s answers instead of a text.", _OUTPUT, "--json")] = False,
+    json: Annotated[
+        bool, _option("Print study.json’s answers instead of a text.", _OUTPUT, "--json")
+    ] = False,
 ) -> None:
-    """Study your own labelled texts: does attention pay, what does it attend to, is what was trained good?
+    """Study your own labelled texts: does attention pay, what does it attend to, is what was
+    trained good?
 
-    Learning curves of attention pooling, mean pooling and TF-IDF say how many labels each needs; training along the
-    theory's setting says which words get attention and since when, and where training stopped; a comparison of
-    variants of attention says what to try. Writes OUT/report.html, OUT/study.json, the data and the trained model
-    (OUT/model, for `attnlab predict`). Interrupted and started again, it goes on where it was.
+    Learning curves of attention pooling, mean pooling and TF-IDF say how many labels each needs;
+    training along the theory's setting says which words get attention and since when, and where
+    training stopped; a comparison of variants of attention says what to try. Writes
+    OUT/report.html, OUT/study.json, the data and the trained model (OUT/model, for `attnlab
+    predict`). Interrupted and started again, it goes on where it was.
 
     Examples:
 
@@ -78,14 +108,27 @@ def study(
     from attnlab.studies import TextSource, TextStudy
 
     if bool(files) == bool(train):
-        raise AttnlabError("give the texts as FILES or as --train (with --valid and --test), and not as both")
+        raise AttnlabError(
+            "give the texts as FILES or as --train (with --valid and --test), and not as both"
+        )
     if scale not in _NUMBERS:
         raise AttnlabError(f"--scale {scale}: expected {' or '.join(_NUMBERS)}")
     source = TextSource(
-        tuple(files or train or ()), tuple(valid or ()), tuple(test or ()), text=text, label=label, format=format,
-        encoding=encoding, header=header, lower=lower, punctuation=punctuation, tokenizer=tokenizer,
-        min_count=min_count, max_words=max_words, split_seed=split_seed,
-    )  # fmt: skip
+        tuple(files or train or ()),
+        tuple(valid or ()),
+        tuple(test or ()),
+        text=text,
+        label=label,
+        format=format,
+        encoding=encoding,
+        header=header,
+        lower=lower,
+        punctuation=punctuation,
+        tokenizer=tokenizer,
+        min_count=min_count,
+        max_words=max_words,
+        split_seed=split_seed,
+    )
     numbers: dict[str, Any] = _NUMBERS[scale] | ({} if seeds is None else {"seeds": seeds})
     numbers |= {} if variants else {"variants": ()}
     _run(TextStudy(source, target=target, **numbers), place(out), where, quiet, json)
@@ -104,11 +147,19 @@ def _run(asked: TextStudy, out: Path, where: Where, quiet: bool, json: bool) -> 
     progress = False if quiet or json else None
     with where.executor(quiet=quiet or json) as executor:
         done = study_texts(
-            asked, out, executor=executor, progress=progress, on_stage=told, command=command, keep=where.keep
+            asked,
+            out,
+            executor=executor,
+            progress=progress,
+            on_stage=told,
+            command=command,
+            keep=where.keep,
         )
     print_stale(done.about, quiet=quiet)
     if done.interrupted:
-        typer.echo("interrupted; what is finished is stored, the same command goes on from there", err=True)
+        typer.echo(
+            "interrupted; what is finished is stored, the same command goes on from there", err=True
+        )
         raise typer.Exit(130)
     page = write_study(out, done.data, done.about)
     if json:
@@ -118,5 +169,7 @@ def _run(asked: TextStudy, out: Path, where: Where, quiet: bool, json: bool) -> 
             typer.echo(f"{entry['label']}: {entry['text']}")
         typer.echo(f"page: {page}")
     if not done.ok:
-        typer.echo(f"attnlab: too many runs failed; `attnlab runs {out}` groups them by cause", err=True)
+        typer.echo(
+            f"attnlab: too many runs failed; `attnlab runs {out}` groups them by cause", err=True
+        )
         raise typer.Exit(1)

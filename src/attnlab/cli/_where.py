@@ -26,23 +26,40 @@ def _option(help: str, name: str, **more: Any) -> Any:
 
 @dataclass(frozen=True)
 class Where:
-    """Processes of this machine, or a Dask cluster, and which stored runs are used; each field is an option."""
+    """Processes of this machine, or a Dask cluster, and which stored runs are used; each field is
+    an option.
+    """
 
     processes: Annotated[
-        int | None, _option("Worker processes; one per core by default, 0 for none.", "--processes", min=0)
+        int | None,
+        _option("Worker processes; one per core by default, 0 for none.", "--processes", min=0),
     ] = None
     cluster: Annotated[
-        str | None, _option("A Dask scheduler: tcp://host:8786, or its scheduler file.", "--cluster", metavar="PLACE")
+        str | None,
+        _option(
+            "A Dask scheduler: tcp://host:8786, or its scheduler file.",
+            "--cluster",
+            metavar="PLACE",
+        ),
     ] = None
     time_limit: Annotated[
-        float | None, _option("Stop a run after so many seconds; it counts as failed.", "--time-limit")
+        float | None,
+        _option("Stop a run after so many seconds; it counts as failed.", "--time-limit"),
     ] = None
-    tls_ca: Annotated[Path | None, _option("Who vouches for the cluster (a .pem file).", "--cluster-tls-ca")] = None
-    tls_cert: Annotated[Path | None, _option("Your certificate there (.pem).", "--cluster-tls-cert")] = None
+    tls_ca: Annotated[
+        Path | None, _option("Who vouches for the cluster (a .pem file).", "--cluster-tls-ca")
+    ] = None
+    tls_cert: Annotated[
+        Path | None, _option("Your certificate there (.pem).", "--cluster-tls-cert")
+    ] = None
     tls_key: Annotated[Path | None, _option("Your key there (.pem).", "--cluster-tls-key")] = None
 
     keep: Annotated[
-        bool, _option("Use stored runs that other code made too: work functions that were edited since.", "--keep")
+        bool,
+        _option(
+            "Use stored runs that other code made too: work functions that were edited since.",
+            "--keep",
+        ),
     ] = False
 
     @contextmanager
@@ -53,7 +70,9 @@ class Where:
         self._check()
         if self.cluster is not None:
             security = self._security()
-            with Cluster(self.cluster, time_limit=self.time_limit, security=security, quiet=quiet) as cluster:
+            with Cluster(
+                self.cluster, time_limit=self.time_limit, security=security, quiet=quiet
+            ) as cluster:
                 yield cluster
         elif self.processes == 0:
             yield InProcess()
@@ -64,15 +83,25 @@ class Where:
     def _check(self) -> None:
         if self.cluster is not None and self.processes is not None:
             raise AttnlabError(
-                f"--cluster and --processes {self.processes}: a cluster's workers say themselves how many processes "
+                f"--cluster and --processes {self.processes}: a cluster's workers say themselves "
+                "how many processes "
                 "they take (their threads); leave one of the two out"
             )
         if self.processes == 0 and self.time_limit is not None:
-            raise AttnlabError("--time-limit with --processes 0: this process cannot stop itself; give 1 or more")
-        tls = {"--cluster-tls-ca": self.tls_ca, "--cluster-tls-cert": self.tls_cert, "--cluster-tls-key": self.tls_key}
+            raise AttnlabError(
+                "--time-limit with --processes 0: this process cannot stop itself; give 1 or more"
+            )
+        tls = {
+            "--cluster-tls-ca": self.tls_ca,
+            "--cluster-tls-cert": self.tls_cert,
+            "--cluster-tls-key": self.tls_key,
+        }
         given = [name for name, file in tls.items() if file is not None]
         if given and (self.cluster is None or len(given) < len(tls)):
-            raise AttnlabError(f"{', '.join(given)}: expected --cluster and all of {', '.join(tls)}, or none of them")
+            raise AttnlabError(
+                f"{', '.join(given)}: expected --cluster and all of {', '.join(tls)}, or none of "
+                "them"
+            )
         for name, file in tls.items():
             if file is not None and not file.is_file():
                 raise AttnlabError(f"{name} {file}: there is no such file")
@@ -84,18 +113,23 @@ class Where:
         try:
             from distributed import Security
         except ImportError as error:
-            raise AttnlabError(f"--cluster needs `pip install 'attnlab[cluster]'` ({error})") from None
+            raise AttnlabError(
+                f"--cluster needs `pip install 'attnlab[cluster]'` ({error})"
+            ) from None
         return Security(
-            tls_ca_file=str(self.tls_ca), tls_client_cert=str(self.tls_cert), tls_client_key=str(self.tls_key),
+            tls_ca_file=str(self.tls_ca),
+            tls_client_cert=str(self.tls_cert),
+            tls_client_key=str(self.tls_key),
             require_encryption=True,
-        )  # fmt: skip
+        )
 
 
 HERE = Where()
 
 
 def anywhere(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of ``Where`` in the place of its parameter ``where``, so that they are written once.
+    """Give a command the options of ``Where`` in the place of its parameter ``where``, so that they
+    are written once.
 
     >>> @anywhere
     ... def command(seeds: int = 8, where: Where = HERE) -> None:
@@ -106,7 +140,10 @@ def anywhere(command: Callable[..., None]) -> Callable[..., None]:
     hints = get_type_hints(Where, include_extras=True)
     options = [
         inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=field.default,
+            annotation=hints[field.name],
         )
         for field in fields(Where)
     ]
@@ -119,7 +156,9 @@ def anywhere(command: Callable[..., None]) -> Callable[..., None]:
     signature = inspect.signature(command, eval_str=True)
     parameters: list[inspect.Parameter] = []
     for parameter in signature.parameters.values():
-        parameters += options if parameter.name == "where" else [parameter.replace(kind=options[0].kind)]
+        parameters += (
+            options if parameter.name == "where" else [parameter.replace(kind=options[0].kind)]
+        )
     # What typer reads.
     wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

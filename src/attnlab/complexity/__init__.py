@@ -1,4 +1,6 @@
-"""The complexity lens: how many samples a model needs, as functions of scores with dims (seed, size)."""
+"""The complexity lens: how many samples a model needs, as functions of scores with dims (seed,
+size).
+"""
 
 from attnlab.complexity._agreement import RankAgreement, rank_agreement_with
 from attnlab.complexity._back_test import BackTest

@@ -19,11 +19,12 @@ from attnlab.stats import MIN_RUNS, Interval
 class RankAgreement:
     """Spearman's ρ between predicted and measured ratios over settings.
 
-    - ``value``: the *lowest* ρ found that the bounded measurements allow; ``highest`` the highest; equal if none is;
-    - ``interval``: over resampled settings, from the lowest at its low end to the highest at its high end; [−1, 1] for
-      fewer than 8 settings;
-    - ``predicted``, ``measured``: the values used; ``bounded``: which were "at least" (+1) or "at most" (−1);
-      ``left_out``: how many settings said nothing.
+    - ``value``: the *lowest* ρ found that the bounded measurements allow; ``highest`` the highest;
+      equal if none is;
+    - ``interval``: over resampled settings, from the lowest at its low end to the highest at its
+      high end; [−1, 1] for fewer than 8 settings;
+    - ``predicted``, ``measured``: the values used; ``bounded``: which were "at least" (+1) or "at
+      most" (−1); ``left_out``: how many settings said nothing.
     """
 
     value: float
@@ -35,24 +36,39 @@ class RankAgreement:
     left_out: int
 
     def __str__(self) -> str:
-        low, high, level = self.interval.low, self.interval.high, f"{self.interval.confidence:.0%}".replace("%", " %")
+        low, high, level = (
+            self.interval.low,
+            self.interval.high,
+            f"{self.interval.confidence:.0%}".replace("%", " %"),
+        )
         said = f"rank agreement {self.value:.2f} over {self.measured.size} settings"
         said += f" ({level} interval {low:.2f} to {high:.2f}"
         only = int(np.count_nonzero(self.bounded))
-        said += f"; {only} known only as bounds, taken at their worst; {self.highest:.2f} at their best" if only else ""
+        said += (
+            f"; {only} known only as bounds, taken at their worst; {self.highest:.2f} at their best"
+            if only
+            else ""
+        )
         return said + (f"; {self.left_out} left out)" if self.left_out else ")")
 
 
 def rank_agreement_with(
-    predicted: Any, measured: Sequence[SampleRatio] | Any, *, at_least: Any = None, at_most: Any = None,
-    confidence: float = 0.95, resamples: int = RESAMPLES, seed: int = 0,
-) -> RankAgreement:  # fmt: skip
-    """Spearman's ρ of predictions against measured ratios, one of each per setting, resampled over settings.
+    predicted: Any,
+    measured: Sequence[SampleRatio] | Any,
+    *,
+    at_least: Any = None,
+    at_most: Any = None,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> RankAgreement:
+    """Spearman's ρ of predictions against measured ratios, one of each per setting, resampled over
+    settings.
 
-    ``measured`` are ``SampleRatio`` records, or numbers with masks ``at_least`` and ``at_most`` for those that are
-    bounds; nan (an unknown ratio) is left out. A bounded value may lie anywhere beyond its bound: each is moved to
-    every place among the others in turn, from two starts, until no move lowers (raises) ρ. The low end is what may be
-    claimed.
+    ``measured`` are ``SampleRatio`` records, or numbers with masks ``at_least`` and ``at_most`` for
+    those that are bounds; nan (an unknown ratio) is left out. A bounded value may lie anywhere
+    beyond its bound: each is moved to every place among the others in turn, from two starts, until
+    no move lowers (raises) ρ. The low end is what may be claimed.
 
     >>> rank_agreement_with([1, 2, 3, 4], [1.0, 2.0, 3.0, 9.0]).value
     1.0
@@ -83,15 +99,24 @@ def _settings(
         side = np.array([{"at least": 1, "at most": -1}.get(one.kind, 0) for one in measured])
     else:
         y = np.asarray(measured, np.float64)
-        masks = [np.zeros(y.shape, bool) if mask is None else np.asarray(mask, bool) for mask in (at_least, at_most)]
+        masks = [
+            np.zeros(y.shape, bool) if mask is None else np.asarray(mask, bool)
+            for mask in (at_least, at_most)
+        ]
         if masks[0].shape != y.shape or masks[1].shape != y.shape or (masks[0] & masks[1]).any():
-            raise AttnlabError("at_least and at_most: expected one mask per setting, no setting in both")
+            raise AttnlabError(
+                "at_least and at_most: expected one mask per setting, no setting in both"
+            )
         side = masks[0].astype(int) - masks[1].astype(int)
     if x.ndim != 1 or x.shape != y.shape:
-        raise AttnlabError(f"{x.shape} predictions for {y.shape} measurements: expected one of each per setting")
+        raise AttnlabError(
+            f"{x.shape} predictions for {y.shape} measurements: expected one of each per setting"
+        )
     keep = np.isfinite(x) & np.isfinite(y)
     if keep.sum() < 3:
-        raise AttnlabError(f"{int(keep.sum())} settings with a measured ratio: expected at least 3; measure more")
+        raise AttnlabError(
+            f"{int(keep.sum())} settings with a measured ratio: expected at least 3; measure more"
+        )
     return x[keep], y[keep], side[keep], int((~keep).sum())
 
 
@@ -101,13 +126,17 @@ def _spearman(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     a, b = a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
     spread = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
     varied = spread > 0
-    return np.where(varied, np.clip((a * b).sum(axis=1) / np.where(varied, spread, 1.0), -1.0, 1.0), np.nan)
+    return np.where(
+        varied, np.clip((a * b).sum(axis=1) / np.where(varied, spread, 1.0), -1.0, 1.0), np.nan
+    )
 
 
 def _place(x: np.ndarray, y: np.ndarray, side: np.ndarray, sign: int) -> np.ndarray:
-    """Measurements with the open ones moved beyond their bounds until no move raises sign · ρ; the best of two starts.
+    """Measurements with the open ones moved beyond their bounds until no move raises sign · ρ; the
+    best of two starts.
 
-    One start is the bounds themselves, the other has all open values farthest out, in the order that suits ``sign``.
+    One start is the bounds themselves, the other has all open values farthest out, in the order
+    that suits ``sign``.
     """
     far = y.copy()
     rank = rankdata(x) * sign
@@ -115,21 +144,29 @@ def _place(x: np.ndarray, y: np.ndarray, side: np.ndarray, sign: int) -> np.ndar
     far[side > 0] = y.max() + span + rank[side > 0]
     far[side < 0] = y.min() - 2 * span - len(y) + rank[side < 0]
     ends = [_climb(x, start, y, side, sign) for start in (y, far)]
-    return max(ends, key=lambda placed: float(np.nan_to_num(sign * _spearman(x, placed)[0], nan=-2.0)))
+    return max(
+        ends, key=lambda placed: float(np.nan_to_num(sign * _spearman(x, placed)[0], nan=-2.0))
+    )
 
 
-def _climb(x: np.ndarray, start: np.ndarray, y: np.ndarray, side: np.ndarray, sign: int) -> np.ndarray:
+def _climb(
+    x: np.ndarray, start: np.ndarray, y: np.ndarray, side: np.ndarray, sign: int
+) -> np.ndarray:
     """Move one open value at a time to its best place among the others."""
     placed, moved = start.copy(), True
     while moved:
         moved = False
         for k in np.flatnonzero(side):
             others = np.unique(np.delete(placed, k))
-            gaps = np.concatenate([[others[0] - 1], (others[1:] + others[:-1]) / 2, [others[-1] + 1], others, [y[k]]])
+            gaps = np.concatenate(
+                [[others[0] - 1], (others[1:] + others[:-1]) / 2, [others[-1] + 1], others, [y[k]]]
+            )
             gaps = gaps[(gaps - y[k]) * side[k] >= 0]
             trials = np.tile(placed, (len(gaps), 1))
             trials[:, k] = gaps
-            scores = np.nan_to_num(sign * _spearman(np.broadcast_to(x, trials.shape), trials), nan=-2.0)
+            scores = np.nan_to_num(
+                sign * _spearman(np.broadcast_to(x, trials.shape), trials), nan=-2.0
+            )
             best = int(np.argmax(scores))
             if scores[best] > np.nan_to_num(sign * _spearman(x, placed)[0], nan=-2.0) + 1e-12:
                 placed, moved = trials[best], True

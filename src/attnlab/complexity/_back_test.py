@@ -23,9 +23,11 @@ class BackTest:
     """How well the first half of the sizes predicted the second.
 
     - ``predicted``, ``measured``: scores, dims (size,), of the sizes held out;
-    - ``ratio``: predicted over measured *error*, with its interval over seeds (both are resampled together);
-    - ``error``: the greatest of ``max(ratio, 1 / ratio) − 1``; ``coverage``: the share of sizes whose ratio's interval
-      holds 1; ``reach``: the largest size held out over the largest one fitted;
+    - ``ratio``: predicted over measured *error*, with its interval over seeds (both are resampled
+      together);
+    - ``error``: the greatest of ``max(ratio, 1 / ratio) − 1``; ``coverage``: the share of sizes
+      whose ratio's interval holds 1; ``reach``: the largest size held out over the largest one
+      fitted;
     - ``passed``: whether ``error`` is at most the tolerance; ``reason`` why not.
     """
 
@@ -42,14 +44,18 @@ class BackTest:
     def __str__(self) -> str:
         held, off = self.measured.size, f"{self.error:.0%}".replace("%", " %")
         inside = f"{round(self.coverage * held)} of {held} within their intervals"
-        return f"the first {len(self.fitted)} sizes predict the next {held} to within {off} ({inside})"
+        return (
+            f"the first {len(self.fitted)} sizes predict the next {held} to within {off} ({inside})"
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Falling:
-    """A curve as an error that falls to ``floor`` (``None``: to be fitted), with its resamples over seeds.
+    """A curve as an error that falls to ``floor`` (``None``: to be fitted), with its resamples over
+    seeds.
 
-    ``centre`` has shape (sizes,), ``drawn`` (resamples, sizes). Of a rising score, error = ``best`` − score.
+    ``centre`` has shape (sizes,), ``drawn`` (resamples, sizes). Of a rising score, error = ``best``
+    − score.
     """
 
     sizes: np.ndarray
@@ -61,27 +67,44 @@ class Falling:
     seeds: int
 
     def score(self, error: Any) -> Any:
-        """The score that belongs to an error, or the error that belongs to a score: the map is its own inverse."""
+        """The score that belongs to an error, or the error that belongs to a score: the map is its
+        own inverse.
+        """
         return self.best - error if self.turned else error
 
 
-def as_falling(curves: Curves, *, limit: float | None, best: float, resamples: int, seed: int) -> Falling:
-    """The error curve of scores, with resamples; sizes at which the statistic is not finite are left out."""
+def as_falling(
+    curves: Curves, *, limit: float | None, best: float, resamples: int, seed: int
+) -> Falling:
+    """The error curve of scores, with resamples; sizes at which the statistic is not finite are
+    left out.
+    """
     centre = curves.over_seeds()
     drawn = curves.over_seeds(picks_of(len(curves.values), resamples, seed))
     lift = best if curves.turned else 0.0
     floor = limit if limit is None or not curves.turned else best - limit
     if floor is not None and floor < 0:
-        raise AttnlabError(f"limit={limit}: expected at least 0 for errors, at most best={best:g} for rising scores")
+        raise AttnlabError(
+            f"limit={limit}: expected at least 0 for errors, at most best={best:g} for rising "
+            "scores"
+        )
     keep = np.isfinite(centre)
     drawn = drawn[np.isfinite(drawn[:, keep]).all(axis=1)][:, keep]
     return Falling(
-        curves.sizes[keep], lift + centre[keep], lift + drawn, floor, curves.turned, best, len(curves.values)
+        curves.sizes[keep],
+        lift + centre[keep],
+        lift + drawn,
+        floor,
+        curves.turned,
+        best,
+        len(curves.values),
     )
 
 
 def trouble(data: Falling, *, shape: bool = True) -> str:
-    """Why a curve cannot be extrapolated, before anything is fitted; empty if nothing speaks against it."""
+    """Why a curve cannot be extrapolated, before anything is fitted; empty if nothing speaks
+    against it.
+    """
     least = 7 if data.floor is None else 5
     if len(data.sizes) < least:
         known = "" if data.floor is None else " with a known limit"
@@ -103,7 +126,9 @@ def _shape_trouble(data: Falling) -> str:
     sure = np.mean(data.drawn[:, high] > data.drawn[:, low])
     if rises[low, high] > math.log(_LEAST_FALL) and sure >= _SURE:
         return (
-            f"the curve is not monotone: the error grows by {math.expm1(rises[low, high]):.0%} ".replace("%", " %")
+            f"the curve is not monotone: the error grows by {math.expm1(rises[low, high]):.0%} ".replace(
+                "%", " %"
+            )
             + f"from {data.sizes[low]:g} to {data.sizes[high]:g} samples"
         )
     first, last = data.drawn[:, 0], data.drawn[:, -1]
@@ -124,15 +149,28 @@ def back_test_of(data: Falling, *, tolerance: float, confidence: float) -> BackT
     covered = (low <= 1 + 1e-6) & (high >= 1 - 1e-6)
     error = float(np.exp(np.abs(np.log(ratio)).max()) - 1)
     passed = error <= tolerance
-    chance = "within chance: add seeds, or give the limit" if covered.all() else "beyond chance: it is no power law"
-    reason = f"the first {half} sizes predict the others only to within {error:.0%}, {chance}".replace("%", " %", 1)
+    chance = (
+        "within chance: add seeds, or give the limit"
+        if covered.all()
+        else "beyond chance: it is no power law"
+    )
+    reason = (
+        f"the first {half} sizes predict the others only to within {error:.0%}, {chance}".replace(
+            "%", " %", 1
+        )
+    )
 
     def label(values: np.ndarray) -> xr.DataArray:
         return xr.DataArray(data.score(values), dims="size", coords={"size": held})
 
     return BackTest(
-        passed=passed, reason="" if passed else reason, error=error, coverage=float(covered.mean()),
-        reach=float(held[-1] / data.sizes[half - 1]), fitted=tuple(data.sizes[:half].tolist()),
-        predicted=label(centre), measured=label(data.centre[half:]),
+        passed=passed,
+        reason="" if passed else reason,
+        error=error,
+        coverage=float(covered.mean()),
+        reach=float(held[-1] / data.sizes[half - 1]),
+        fitted=tuple(data.sizes[:half].tolist()),
+        predicted=label(centre),
+        measured=label(data.centre[half:]),
         ratio=Interval(low=low, high=high, estimate=ratio, confidence=confidence),
-    )  # fmt: skip
+    )

@@ -26,7 +26,8 @@ class BoundRatios:
     """Each quantity of the raw inputs x over the same of the attended inputs x⊙f(x).
 
     - ``mean_square``: E‖x‖²; ``largest_square``: max‖x‖²; ``fourth_moment``: √E‖x‖⁴;
-    - ``participation``: (tr Σ)² / ‖Σ‖_F²; ``intrinsic_dimension``: tr Σ / λ_max, Σ the covariance of the inputs;
+    - ``participation``: (tr Σ)² / ‖Σ‖_F²; ``intrinsic_dimension``: tr Σ / λ_max, Σ the covariance
+      of the inputs;
     - ``raw``, ``attended``: the quantities themselves.
     """
 
@@ -43,19 +44,23 @@ class BoundRatios:
         return {name: float(getattr(self, name)) for name in asdict(self.raw)}
 
     def __str__(self) -> str:
-        parts = ", ".join(f"{name.replace('_', ' ')} {value:.3g}" for name, value in self.as_dict().items())
+        parts = ", ".join(
+            f"{name.replace('_', ' ')} {value:.3g}" for name, value in self.as_dict().items()
+        )
         return f"raw over attended inputs: {parts} (candidate predictors of an order, not bounds that were proved)"
 
 
 def bound_ratios(x: Any, attended: Any, *, centred: bool = True) -> BoundRatios:
     """The five ratios of raw against attended inputs, each of shape (samples, features).
 
-    Further axes are flattened: for self-attention, x and V a (or x a) of every sample. The two may differ in their
-    number of features, not in their samples. ``centred=False`` takes Σ = E xxᵀ instead of the covariance.
+    Further axes are flattened: for self-attention, x and V a (or x a) of every sample. The two may
+    differ in their number of features, not in their samples. ``centred=False`` takes Σ = E xxᵀ
+    instead of the covariance.
 
-    These are *our candidate predictors* of the ratio of needed samples. They are not the theorems of Liu et al., whose
-    statements and hypotheses are not reproduced here; they predict the order of settings, not the level of a ratio.
-    Σ's two ratios are estimated from the samples: use many more samples than features.
+    These are *our candidate predictors* of the ratio of needed samples. They are not the theorems
+    of Liu et al., whose statements and hypotheses are not reproduced here; they predict the order
+    of settings, not the level of a ratio. Σ's two ratios are estimated from the samples: use many
+    more samples than features.
 
     >>> x = np.eye(8) * 3.0
     >>> mask = np.array([1, 1, 0, 0, 0, 0, 0, 0])
@@ -66,11 +71,14 @@ def bound_ratios(x: Any, attended: Any, *, centred: bool = True) -> BoundRatios:
     rows = _rows(x, "x"), _rows(attended, "attended")
     if len(rows[0]) != len(rows[1]):
         raise AttnlabError(
-            f"x has {len(rows[0])} samples and attended {len(rows[1])}: expected the same samples in both"
+            f"x has {len(rows[0])} samples and attended {len(rows[1])}: expected the same samples "
+            "in both"
         )
     raw, seen = (_bounds(each, centred) for each in rows)
     if min(asdict(seen).values()) <= 0:
-        raise AttnlabError("attended inputs are all zero: expected some that are not; is the mask empty?")
+        raise AttnlabError(
+            "attended inputs are all zero: expected some that are not; is the mask empty?"
+        )
     ratios = {name: value / asdict(seen)[name] for name, value in asdict(raw).items()}
     return BoundRatios(**ratios, raw=raw, attended=seen)
 
@@ -79,7 +87,8 @@ def _rows(values: Any, name: str) -> np.ndarray:
     data = np.asarray(values, np.float64)
     if data.ndim < 2 or len(data) < 2 or not np.isfinite(data).all():
         raise AttnlabError(
-            f"{name} has shape {data.shape}: expected finite inputs of shape (samples, features), at least 2 samples"
+            f"{name} has shape {data.shape}: expected finite inputs of shape (samples, features), "
+            "at least 2 samples"
         )
     return data.reshape(len(data), -1)
 
@@ -91,7 +100,9 @@ def _bounds(rows: np.ndarray, centred: bool) -> Bounds:
     gram = spread.T @ spread if rows.shape[1] <= len(rows) else spread @ spread.T
     trace, top = np.trace(gram), np.linalg.eigvalsh(gram)[-1]
     if not top > 0:
-        raise AttnlabError("inputs do not vary between samples: expected a distribution; is the mask empty?")
+        raise AttnlabError(
+            "inputs do not vary between samples: expected a distribution; is the mask empty?"
+        )
     return Bounds(
         mean_square=float(squares.mean()),
         largest_square=float(squares.max()),

@@ -30,11 +30,13 @@ from attnlab.stats import MIN_RUNS, Interval
 class Exponent:
     """β of n_ε ∝ p^β, by least squares in logs.
 
-    - ``kind`` of ``value``: ``"exact"``; ``"at least"`` or ``"at most"`` where n_ε lies off the grid of sizes for
-      some p; ``"unknown"`` (nan) where the grids leave it open;
+    - ``kind`` of ``value``: ``"exact"``; ``"at least"`` or ``"at most"`` where n_ε lies off the
+      grid of sizes for some p; ``"unknown"`` (nan) where the grids leave it open;
     - ``interval``: over seeds, resampled for all p together; infinite where grids end;
-    - ``per_seed``: the exponent of each seed's own n_ε, dims (seed,), nan where one of these lies off the grid;
-    - ``needed``: n_ε of each p, in the order of ``features``; ``off_grid``: what lies off the grid, by p.
+    - ``per_seed``: the exponent of each seed's own n_ε, dims (seed,), nan where one of these lies
+      off the grid;
+    - ``needed``: n_ε of each p, in the order of ``features``; ``off_grid``: what lies off the grid,
+      by p.
     """
 
     kind: Kind
@@ -51,24 +53,36 @@ class Exponent:
         return {p: str(one.outcome) for p, one in pairs if one.outcome != "crossed"}
 
     def __str__(self) -> str:
-        words = {"exact": "is ", "at least": "is at least ", "at most": "is at most ", "unknown": "is unknown"}[
-            self.kind
-        ]
+        words = {
+            "exact": "is ",
+            "at least": "is at least ",
+            "at most": "is at most ",
+            "unknown": "is unknown",
+        }[self.kind]
         value = "" if self.kind == "unknown" else f"{self.value:.2f}"
         off = "".join(f"; {outcome} at {p:g}" for p, outcome in self.off_grid.items())
         return f"the exponent of needed samples {words}{value} ({span(self.interval)}{off})"
 
 
 def exponent(
-    errors: xr.DataArray, level: float, *, dim: str = "features", falling: bool = True, statistic: Statistic = "median",
-    failed: Failed = "worst", confidence: float = 0.95, resamples: int = RESAMPLES, seed: int = 0,
-) -> Exponent:  # fmt: skip
+    errors: xr.DataArray,
+    level: float,
+    *,
+    dim: str = "features",
+    falling: bool = True,
+    statistic: Statistic = "median",
+    failed: Failed = "worst",
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Exponent:
     """β of n_ε(p) ∝ p^β for ``errors`` with dims (seed, size, ``dim``): β = Σ_p w_p log n_ε(p).
 
-    ``w_p = (log p − mean) / Σ (log p − mean)²`` are the weights of least squares. Where p's level is not reached, log n
-    is only known to be at least that of its largest size; where it was already met, at most that of the smallest:
-    β then has a range, found by interval arithmetic, instead of dropping p and pretending. Sizes that were not run for
-    one p are nan for all seeds. The interval covers seeds, not whether n_ε is a power of p.
+    ``w_p = (log p − mean) / Σ (log p − mean)²`` are the weights of least squares. Where p's level
+    is not reached, log n is only known to be at least that of its largest size; where it was
+    already met, at most that of the smallest: β then has a range, found by interval arithmetic,
+    instead of dropping p and pretending. Sizes that were not run for one p are nan for all seeds.
+    The interval covers seeds, not whether n_ε is a power of p.
 
     >>> n, p = np.array([8.0, 64.0, 512.0]), np.array([2.0, 4.0, 8.0])
     >>> curve = -np.log(n[:, None] / p**2)
@@ -76,9 +90,15 @@ def exponent(
     >>> print(exponent(errors, -np.log(3.0)))
     the exponent of needed samples is 2.00 (95 % interval 2 to 2)
     """
-    if not isinstance(errors, xr.DataArray) or set(errors.dims) != {"seed", "size", dim} or dim not in errors.coords:
+    if (
+        not isinstance(errors, xr.DataArray)
+        or set(errors.dims) != {"seed", "size", dim}
+        or dim not in errors.coords
+    ):
         got = tuple(errors.dims) if isinstance(errors, xr.DataArray) else type(errors).__name__
-        raise AttnlabError(f"scores with dims {got}: expected ('seed', 'size', {dim!r}), {dim!r} with a coordinate")
+        raise AttnlabError(
+            f"scores with dims {got}: expected ('seed', 'size', {dim!r}), {dim!r} with a coordinate"
+        )
     data = errors.sortby(dim)
     p = np.asarray(data[dim].values, np.float64)
     if len(p) < 2 or p[0] <= 0 or (np.diff(p) <= 0).any():
@@ -86,7 +106,9 @@ def exponent(
     weights = np.log(p) - np.log(p).mean()
     weights = weights / (weights @ weights)
     every = [
-        read_curves(data.isel({dim: k}, drop=True), falling=falling, statistic=statistic, failed=failed)
+        read_curves(
+            data.isel({dim: k}, drop=True), falling=falling, statistic=statistic, failed=failed
+        )
         for k in range(len(p))
     ]
     picks = picks_of(data.sizes["seed"], resamples, seed)
@@ -96,9 +118,13 @@ def exponent(
     interval = percentiles(*_slope(weights, needs), value, confidence, mean_of=every[0].mean_of)
     if data.sizes["seed"] < MIN_RUNS:
         interval = Interval(low=-math.inf, high=math.inf, estimate=value, confidence=confidence)
-    needed = tuple(needed_of(one, level, drawn, confidence) for one, drawn in zip(every, needs, strict=True))
+    needed = tuple(
+        needed_of(one, level, drawn, confidence) for one, drawn in zip(every, needs, strict=True)
+    )
     least, most = _slope(weights, [one.needed(one.values, level) for one in every])
-    own = xr.DataArray(np.where(least == most, least, np.nan), dims="seed", coords={"seed": every[0].seeds})
+    own = xr.DataArray(
+        np.where(least == most, least, np.nan), dims="seed", coords={"seed": every[0].seeds}
+    )
     kind = kind_of(low[0], high[0], -math.inf)
     return Exponent(kind, value, interval, tuple(p.tolist()), needed, own)
 
@@ -111,5 +137,8 @@ def _slope(weights: np.ndarray, needed: list[Needed]) -> tuple[np.ndarray, np.nd
             continue
         with np.errstate(divide="ignore"):
             ends = weight * np.log(one.low), weight * np.log(one.high)
-        low, high = low + (ends[0] if weight > 0 else ends[1]), high + (ends[1] if weight > 0 else ends[0])
+        low, high = (
+            low + (ends[0] if weight > 0 else ends[1]),
+            high + (ends[1] if weight > 0 else ends[0]),
+        )
     return low, high

@@ -23,11 +23,14 @@ _NAN = float("nan")
 class Extrapolation:
     """What a power law says of a size, or of a level, that was not measured.
 
-    - ``outcome``: ``"extrapolated"``, or ``"cannot be extrapolated"`` for the ``reason``; value and interval are then
-      nan;
-    - ``value``: the score at ``size``, or the number of samples for ``level`` (whichever was given);
-    - ``limit``, ``scale``, ``rate``: score(n) = limit ± scale · n^(−rate), as fitted to the seed statistic ``curve``;
-    - ``back_test``: how well the first half of the sizes predicted the second; ``None`` where there were too few.
+    - ``outcome``: ``"extrapolated"``, or ``"cannot be extrapolated"`` for the ``reason``; value and
+      interval are then nan;
+    - ``value``: the score at ``size``, or the number of samples for ``level`` (whichever was
+      given);
+    - ``limit``, ``scale``, ``rate``: score(n) = limit ± scale · n^(−rate), as fitted to the seed
+      statistic ``curve``;
+    - ``back_test``: how well the first half of the sizes predicted the second; ``None`` where there
+      were too few.
     """
 
     outcome: Literal["extrapolated", "cannot be extrapolated"]
@@ -48,30 +51,53 @@ class Extrapolation:
             return f"cannot be extrapolated: {self.reason}"
         largest, tested = float(self.curve["size"].values[-1]), self.back_test
         if self.size is not None:
-            asked, said = self.size, f"{self.value:.3g} is expected with {number(self.size)} samples"
+            asked, said = (
+                self.size,
+                f"{self.value:.3g} is expected with {number(self.size)} samples",
+            )
         else:
-            asked, said = self.value, f"{self.level:g} is expected with {number(self.value)} samples"
+            asked, said = (
+                self.value,
+                f"{self.level:g} is expected with {number(self.value)} samples",
+            )
         far = asked / largest > tested.reach * 1.001
-        caution = f"; {asked / largest:.3g}× the largest size, tested only over {tested.reach:.3g}×" if far else ""
+        caution = (
+            f"; {asked / largest:.3g}× the largest size, tested only over {tested.reach:.3g}×"
+            if far
+            else ""
+        )
         off = f"{tested.error:.0%}".replace("%", " %")
         return f"{said} ({span(self.interval)}; back-test off by {off}{caution})"
 
 
 def extrapolate(
-    errors: xr.DataArray, *, size: float | None = None, level: float | None = None, falling: bool = True,
-    statistic: Statistic = "median", limit: float | None = None, best: float = 1.0, tolerance: float = 0.5,
-    failed: Failed = "worst", confidence: float = 0.95, resamples: int = 500, seed: int = 0,
-) -> Extrapolation:  # fmt: skip
-    """Fit ``e(n) = c + a n^(−b)`` to the seed statistic and read it at ``size``, or find the n of ``level``.
+    errors: xr.DataArray,
+    *,
+    size: float | None = None,
+    level: float | None = None,
+    falling: bool = True,
+    statistic: Statistic = "median",
+    limit: float | None = None,
+    best: float = 1.0,
+    tolerance: float = 0.5,
+    failed: Failed = "worst",
+    confidence: float = 0.95,
+    resamples: int = 500,
+    seed: int = 0,
+) -> Extrapolation:
+    """Fit ``e(n) = c + a n^(−b)`` to the seed statistic and read it at ``size``, or find the n of
+    ``level``.
 
-    ``errors`` has dims (seed, size). A score that rises (``falling=False``) is read as ``e = best − score``. ``limit``
-    is the score at n → ∞ if it is known (0 for an error without noise), else c ≥ 0 is fitted. The fit minimises
-    relative deviations; the interval is the percentile interval over resampled seeds: chance, not misfit.
+    ``errors`` has dims (seed, size). A score that rises (``falling=False``) is read as ``e = best −
+    score``. ``limit`` is the score at n → ∞ if it is known (0 for an error without noise), else c ≥
+    0 is fitted. The fit minimises relative deviations; the interval is the percentile interval over
+    resampled seeds: chance, not misfit.
 
-    Refused, with the reason: fewer than 7 sizes (5 if the limit is known); a curve that hardly falls, or that rises
-    again beyond chance; a rate at the edge of [0.02, 5]; a level beyond the fitted limit; and a curve whose first half
-    does not predict its second half to within ``tolerance`` (``back_test``; 0.5 is a factor 1.5, over a range that is
-    commonly 8 to 16 times). With a fitted limit this takes many seeds or little noise: give the limit if it is known.
+    Refused, with the reason: fewer than 7 sizes (5 if the limit is known); a curve that hardly
+    falls, or that rises again beyond chance; a rate at the edge of [0.02, 5]; a level beyond the
+    fitted limit; and a curve whose first half does not predict its second half to within
+    ``tolerance`` (``back_test``; 0.5 is a factor 1.5, over a range that is commonly 8 to 16 times).
+    With a fitted limit this takes many seeds or little noise: give the limit if it is known.
 
     >>> n = 2.0 ** np.arange(4, 12)
     >>> errors = xr.DataArray([8 / n] * 8, dims=("seed", "size"), coords={"size": n})
@@ -79,20 +105,35 @@ def extrapolate(
     0.001 is expected with 8,000 samples (95 % interval 8,000 to 8,000; back-test off by 0 %)
     """
     if (size is None) == (level is None):
-        raise AttnlabError(f"size={size}, level={level}: expected one of the two; the other is what is found")
+        raise AttnlabError(
+            f"size={size}, level={level}: expected one of the two; the other is what is found"
+        )
     if size is not None and not size > 0:
         raise AttnlabError(f"size={size}: expected a positive number of samples")
     curves = read_curves(errors, falling=falling, statistic=statistic, failed=failed)
     data = as_falling(curves, limit=limit, best=best, resamples=resamples, seed=seed)
     curve = labelled(curves, curves.over_seeds())
 
-    def result(reason: str, value: float, interval: Interval | None, fit: PowerLaws | None, tested: BackTest | None):
+    def result(
+        reason: str,
+        value: float,
+        interval: Interval | None,
+        fit: PowerLaws | None,
+        tested: BackTest | None,
+    ):
         shown = _shown(fit, data) if fit is not None else (_NAN, _NAN, _NAN)
         return Extrapolation(
-            "cannot be extrapolated" if reason else "extrapolated", reason, value,
-            interval or Interval(low=_NAN, high=_NAN, estimate=_NAN, confidence=confidence), size, level, *shown,
-            tested, curve, errors,
-        )  # fmt: skip
+            "cannot be extrapolated" if reason else "extrapolated",
+            reason,
+            value,
+            interval or Interval(low=_NAN, high=_NAN, estimate=_NAN, confidence=confidence),
+            size,
+            level,
+            *shown,
+            tested,
+            curve,
+            errors,
+        )
 
     reason = trouble(data)
     if reason:
@@ -104,15 +145,24 @@ def extrapolate(
     drawn = fit_power_laws(data.sizes, data.drawn, data.floor)
     value, interval = _read(data, centre, drawn, size, level, confidence)
     if centre.at_edge[0]:
-        return result(f"its rate {centre.rate[0]:.2g} is that of no power law", _NAN, None, centre, tested)
+        return result(
+            f"its rate {centre.rate[0]:.2g} is that of no power law", _NAN, None, centre, tested
+        )
     if math.isinf(value):
         at = f"{_shown(centre, data)[0]:.3g}"
-        return result(f"the fitted curve levels off at {at}, short of {level:g}", _NAN, None, centre, tested)
+        return result(
+            f"the fitted curve levels off at {at}, short of {level:g}", _NAN, None, centre, tested
+        )
     return result("", value, interval, centre, tested)
 
 
 def _read(
-    data: Falling, centre: PowerLaws, drawn: PowerLaws, size: float | None, level: float | None, confidence: float
+    data: Falling,
+    centre: PowerLaws,
+    drawn: PowerLaws,
+    size: float | None,
+    level: float | None,
+    confidence: float,
 ) -> tuple[float, Interval]:
     """The score at a size or the size for a level, of the fit and of its resamples."""
     if size is not None:
@@ -131,11 +181,20 @@ def _shown(fit: PowerLaws, data: Falling) -> tuple[float, float, float]:
 
 
 def back_test(
-    errors: xr.DataArray, *, falling: bool = True, statistic: Statistic = "median", limit: float | None = None,
-    best: float = 1.0, tolerance: float = 0.5, failed: Failed = "worst", confidence: float = 0.95,
-    resamples: int = 500, seed: int = 0,
-) -> BackTest:  # fmt: skip
-    """Fit the first half of the sizes (rounded up), predict the second, and compare; arguments as in ``extrapolate``.
+    errors: xr.DataArray,
+    *,
+    falling: bool = True,
+    statistic: Statistic = "median",
+    limit: float | None = None,
+    best: float = 1.0,
+    tolerance: float = 0.5,
+    failed: Failed = "worst",
+    confidence: float = 0.95,
+    resamples: int = 500,
+    seed: int = 0,
+) -> BackTest:
+    """Fit the first half of the sizes (rounded up), predict the second, and compare; arguments as
+    in ``extrapolate``.
 
     >>> n = 2.0 ** np.arange(4, 12)
     >>> errors = xr.DataArray([8 / n] * 8, dims=("seed", "size"), coords={"size": n})

@@ -18,7 +18,9 @@ Fit = Callable[[int, Any], "float | Mapping[str, float]"]
 
 @dataclass(frozen=True)
 class Fitted:
-    """One fit is done: what a progress callback is told. ``status`` is finished, failed or not finite."""
+    """One fit is done: what a progress callback is told. ``status`` is finished, failed or not
+    finite.
+    """
 
     done: int
     total: int
@@ -33,17 +35,24 @@ class Fitted:
 
 
 def learning_curve(
-    fit: Fit, sizes: Sequence[int], *, seeds: int | Sequence[int], root_seed: int = 0,
+    fit: Fit,
+    sizes: Sequence[int],
+    *,
+    seeds: int | Sequence[int],
+    root_seed: int = 0,
     progress: Callable[[Fitted], None] | None = None,
-) -> xr.Dataset:  # fmt: skip
-    """Call ``fit(size, key)`` for every seed and size; its scores as a data set with dims (seed, size).
+) -> xr.Dataset:
+    """Call ``fit(size, key)`` for every seed and size; its scores as a data set with dims (seed,
+    size).
 
     ``fit`` returns a number, stored as ``score``, or several by name. Seed k has the key
-    ``fold_in(key(root_seed), k)`` at every size and for every model that is given the same ``root_seed``: models
-    are compared on *paired* seeds, and samples drawn from the key can be nested (``on_subsets`` does so).
+    ``fold_in(key(root_seed), k)`` at every size and for every model that is given the same
+    ``root_seed``: models are compared on *paired* seeds, and samples drawn from the key can be
+    nested (``on_subsets`` does so).
 
-    A fit that raises does not end the others: its scores are nan, ``status`` says ``"failed"`` and ``reason`` why.
-    A score that is nan or infinite is kept, with the status ``"not finite"``. ``progress`` is told of every fit.
+    A fit that raises does not end the others: its scores are nan, ``status`` says ``"failed"`` and
+    ``reason`` why. A score that is nan or infinite is kept, with the status ``"not finite"``.
+    ``progress`` is told of every fit.
 
     >>> data = learning_curve(lambda size, key: 1.0 / size, [1, 2, 4], seeds=2)
     >>> data.score.values.tolist(), data.status.values[0, 0].item()
@@ -54,7 +63,9 @@ def learning_curve(
     if not numbers or len(set(numbers)) < len(numbers):
         raise AttnlabError(f"seeds={seeds!r}: expected a positive number, or distinct seed numbers")
     if not counts or min(counts) < 1 or (np.diff(counts) <= 0).any():
-        raise AttnlabError(f"sizes={list(sizes)!r}: expected increasing positive numbers of samples")
+        raise AttnlabError(
+            f"sizes={list(sizes)!r}: expected increasing positive numbers of samples"
+        )
     shape, root = (len(numbers), len(counts)), jax.random.key(root_seed)
     scores: dict[str, np.ndarray] = {}
     status, reason = np.full(shape, "", object), np.full(shape, "", object)
@@ -86,18 +97,28 @@ def _one(fit: Fit, size: int, key: Array) -> tuple[dict[str, float], str, str]:
         found = result if isinstance(result, Mapping) else {"score": result}
         scores = {str(name): float(value) for name, value in found.items()}
         if not scores or {"status", "reason", "seed", "size"} & set(scores):
-            raise AttnlabError(f"fit returned the names {sorted(scores)}: expected scores, none named status or reason")
-    except Exception as error:  # A user's function may fail in any way; Ctrl-C still ends everything.
+            raise AttnlabError(
+                f"fit returned the names {sorted(scores)}: expected scores, none named status or "
+                "reason"
+            )
+    except (
+        Exception
+    ) as error:  # A user's function may fail in any way; Ctrl-C still ends everything.
         return {}, "failed", f"{type(error).__name__}: {error}"
     odd = [name for name, value in scores.items() if not np.isfinite(value)]
-    return (scores, "not finite", f"{', '.join(odd)} is not finite") if odd else (scores, "finished", "")
+    return (
+        (scores, "not finite", f"{', '.join(odd)} is not finite")
+        if odd
+        else (scores, "finished", "")
+    )
 
 
 def on_subsets(fit: Callable[[np.ndarray, Any], Any], available: int) -> Fit:
-    """Turn ``fit(subset, key)`` into ``fit(size, key)``: the subset is the rows of the first ``size`` samples of a
-    random order of ``available``, drawn from the key.
+    """Turn ``fit(subset, key)`` into ``fit(size, key)``: the subset is the rows of the first
+    ``size`` samples of a random order of ``available``, drawn from the key.
 
-    Subsets of one seed are nested and the same for every model, so that what the drawn samples do cancels in a ratio.
+    Subsets of one seed are nested and the same for every model, so that what the drawn samples do
+    cancels in a ratio.
 
     >>> fit = on_subsets(lambda subset, key: len(set(subset.tolist())), 10)
     >>> learning_curve(fit, [3, 10], seeds=1).score.values.tolist()
@@ -106,7 +127,9 @@ def on_subsets(fit: Callable[[np.ndarray, Any], Any], available: int) -> Fit:
 
     def fit_size(size: int, key: Any) -> Any:
         if size > available:
-            raise AttnlabError(f"size {size} of {available} available samples: expected no more than there are")
+            raise AttnlabError(
+                f"size {size} of {available} available samples: expected no more than there are"
+            )
         order_key, fit_key = jax.random.split(key)
         return fit(np.asarray(jax.random.permutation(order_key, available))[:size], fit_key)
 

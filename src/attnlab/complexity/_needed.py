@@ -28,14 +28,15 @@ from attnlab.stats import MIN_RUNS, Interval, share_interval
 class NeededSamples:
     """The number of training samples at which a curve first meets a level.
 
-    - ``outcome``: ``"crossed"``; ``"not reached"`` on this grid; ``"already met"`` at the smallest size, so that
-      ``value`` is only an upper bound;
+    - ``outcome``: ``"crossed"``; ``"not reached"`` on this grid; ``"already met"`` at the smallest
+      size, so that ``value`` is only an upper bound;
     - ``value``: the number n (the smallest size if already met, nan if not reached);
-    - ``interval``: of n, over seeds; ``low`` is 0 where it lies below the smallest size, ``high`` is infinite where
-      it lies beyond the largest; (0, inf) for fewer than 8 seeds;
+    - ``interval``: of n, over seeds; ``low`` is 0 where it lies below the smallest size, ``high``
+      is infinite where it lies beyond the largest; (0, inf) for fewer than 8 seeds;
     - ``lasting``: whether the level, once met, is met at every larger size too;
-    - ``per_seed``: each seed's own n, dims (seed,): inf where it does not reach the level, the smallest size where
-      it has already met it; ``share``: of seeds that reach it by themselves, with its exact interval;
+    - ``per_seed``: each seed's own n, dims (seed,): inf where it does not reach the level, the
+      smallest size where it has already met it; ``share``: of seeds that reach it by themselves,
+      with its exact interval;
     - ``curve``: the seed statistic, dims (size,); ``missing``: the number of fits without a score.
     """
 
@@ -63,14 +64,18 @@ class NeededSamples:
         seeds = self.per_seed.size
         reach = f"{int(np.isfinite(self.per_seed.values).sum())} of {seeds} seeds reach it by themselves"
         beyond = f"beyond {number(self.largest)}"
-        known = span(self.interval, beyond) if seeds >= MIN_RUNS else f"no interval from {seeds} seeds"
+        known = (
+            span(self.interval, beyond) if seeds >= MIN_RUNS else f"no interval from {seeds} seeds"
+        )
         if self.outcome == "crossed":
             said = f"{self.level:g} is reached with {number(self.value)} samples ({known}; {reach})"
         elif self.outcome == "already met":
             said = f"{self.level:g} is already met with the fewest, {number(self.value)} samples ({reach})"
         else:
             from_ = self.interval.low if seeds >= MIN_RUNS else 0.0
-            start = f"; {self.interval.confidence:.0%} interval from {number(from_)}".replace("%", " %")
+            start = f"; {self.interval.confidence:.0%} interval from {number(from_)}".replace(
+                "%", " %"
+            )
             start = start if 0 < from_ < self.largest else ""
             said = f"{self.level:g} is not reached with up to {number(self.largest)} samples ({reach}{start})"
         if not self.lasting:
@@ -79,21 +84,30 @@ class NeededSamples:
 
 
 def needed_samples(
-    errors: xr.DataArray, level: float, *, falling: bool = True, statistic: Statistic = "median",
-    failed: Failed = "worst", confidence: float = 0.95, resamples: int = RESAMPLES, seed: int = 0,
-) -> NeededSamples:  # fmt: skip
-    """n_ε: where the seed statistic of ``errors`` first meets ``level``, linear in log n between sizes.
+    errors: xr.DataArray,
+    level: float,
+    *,
+    falling: bool = True,
+    statistic: Statistic = "median",
+    failed: Failed = "worst",
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> NeededSamples:
+    """n_ε: where the seed statistic of ``errors`` first meets ``level``, linear in log n between
+    sizes.
 
-    ``errors`` has dims (seed, size). ``falling=False`` for a score that rises, such as accuracy. ``statistic`` over
-    seeds: the median for regression errors, the mean for accuracies. The interval is the percentile interval over
-    resampled seeds, with Student's tails for a mean; a resample that does not reach the level counts as infinite, one
-    that has already met it as zero, so that both ends stay honest. It covers chance in data and training, not the
-    interpolation between sizes: on a grid of factor 2 the n of an error that falls as 1/n is up to about 6 % too
+    ``errors`` has dims (seed, size). ``falling=False`` for a score that rises, such as accuracy.
+    ``statistic`` over seeds: the median for regression errors, the mean for accuracies. The
+    interval is the percentile interval over resampled seeds, with Student's tails for a mean; a
+    resample that does not reach the level counts as infinite, one that has already met it as zero,
+    so that both ends stay honest. It covers chance in data and training, not the interpolation
+    between sizes: on a grid of factor 2 the n of an error that falls as 1/n is up to about 6 % too
     large.
 
-    A nan is a fit that failed: ``failed="worst"`` counts it as a fit that has not met the level (the mean of such a
-    size is then not met), ``"omit"`` leaves it out; either way it is counted in ``missing``. A size without any score
-    is not part of the grid.
+    A nan is a fit that failed: ``failed="worst"`` counts it as a fit that has not met the level
+    (the mean of such a size is then not met), ``"omit"`` leaves it out; either way it is counted in
+    ``missing``. A size without any score is not part of the grid.
 
     >>> errors = xr.DataArray([[1.0, 0.4, 0.2]] * 8, dims=("seed", "size"), coords={"size": [10, 100, 1000]})
     >>> print(needed_samples(errors, 0.3))
@@ -115,11 +129,16 @@ def needed_of(curves: Curves, level: float, drawn: Needed, confidence: float) ->
     if len(curves.values) < MIN_RUNS:
         interval = Interval(low=0.0, high=float("inf"), estimate=value, confidence=confidence)
     return NeededSamples(
-        outcome=cast(Outcome, str(found.kind[0])), value=value, interval=interval, level=level,
-        lasting=_lasting(curves, centre, level), share=share_interval(int(np.isfinite(own.high).sum()), len(own.high)),
+        outcome=cast(Outcome, str(found.kind[0])),
+        value=value,
+        interval=interval,
+        level=level,
+        lasting=_lasting(curves, centre, level),
+        share=share_interval(int(np.isfinite(own.high).sum()), len(own.high)),
         per_seed=xr.DataArray(own.high, dims="seed", coords={"seed": curves.seeds}, name="needed"),
-        curve=labelled(curves, centre), missing=curves.missing,
-    )  # fmt: skip
+        curve=labelled(curves, centre),
+        missing=curves.missing,
+    )
 
 
 def labelled(curves: Curves, centre: np.ndarray) -> xr.DataArray:

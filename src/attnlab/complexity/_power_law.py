@@ -21,7 +21,9 @@ class PowerLaws:
 
     def at(self, sizes: np.ndarray) -> np.ndarray:
         """e(n): shape (curves, sizes)."""
-        return self.floor[:, None] + self.scale[:, None] * (sizes / self.unit) ** -self.rate[:, None]
+        return (
+            self.floor[:, None] + self.scale[:, None] * (sizes / self.unit) ** -self.rate[:, None]
+        )
 
     def size_for(self, level: float) -> np.ndarray:
         """n of e(n) = level: shape (curves,); infinite where the floor lies at or above the level."""
@@ -38,15 +40,18 @@ class PowerLaws:
 
 
 def fit_power_laws(sizes: np.ndarray, curves: np.ndarray, floor: float | None) -> PowerLaws:
-    """Minimise ``Σ_n ((e(n) − curve) / curve)²`` with scale ≥ 0 and the floor known, or fitted and ≥ 0.
+    """Minimise ``Σ_n ((e(n) − curve) / curve)²`` with scale ≥ 0 and the floor known, or fitted and
+    ≥ 0.
 
-    For a given rate the model is linear in floor and scale, so that only the rate is searched: on a grid over
-    [0.02, 5], then ever closer around the best. Nothing depends on a start, and all curves, shape (curves, sizes),
-    are fitted together.
+    For a given rate the model is linear in floor and scale, so that only the rate is searched: on a
+    grid over [0.02, 5], then ever closer around the best. Nothing depends on a start, and all
+    curves, shape (curves, sizes), are fitted together.
     """
     unit = float(np.exp(np.log(sizes).mean()))
     x = np.log(sizes / unit)
-    logs = np.broadcast_to(np.linspace(np.log(RATES[0]), np.log(RATES[1]), _GRID), (len(curves), _GRID))
+    logs = np.broadcast_to(
+        np.linspace(np.log(RATES[0]), np.log(RATES[1]), _GRID), (len(curves), _GRID)
+    )
     step = logs[0, 1] - logs[0, 0]
     each = np.arange(len(curves))
     for _ in range(_ZOOMS):
@@ -70,9 +75,11 @@ def _profile(
         floors = np.full(rates.shape, floor)
     else:
         free = uu * vv - uv**2
-        floors = np.where(free > 1e-14 * uu * vv, (u1 * vv - v1 * uv) / np.where(free > 0, free, 1.0), 0.0)
-        # A convex cost whose minimum lies outside has its constrained minimum on the boundary: floor 0, or scale 0,
-        # at which the floor is u1 / uu.
+        floors = np.where(
+            free > 1e-14 * uu * vv, (u1 * vv - v1 * uv) / np.where(free > 0, free, 1.0), 0.0
+        )
+        # A convex cost whose minimum lies outside has its constrained minimum on the boundary:
+        # floor 0, or scale 0, at which the floor is u1 / uu.
         floors = np.clip(floors, 0.0, u1 / uu)
     scales = np.maximum((v1 - floors * uv) / vv, 0.0)
     cost = ((floors[..., None] * u + scales[..., None] * v - 1) ** 2).sum(-1)

@@ -34,18 +34,21 @@ WORTHWHILE = 1.25
 
 @dataclass(frozen=True, eq=False)
 class SampleRatio:
-    """``needed(baseline) / needed(other)`` at one level: above 1 where the other model saves samples.
+    """``needed(baseline) / needed(other)`` at one level: above 1 where the other model saves
+    samples.
 
-    - ``kind`` of ``value``: ``"exact"``; ``"at least"`` or ``"at most"`` where one model has not reached the level,
-      or had already met it, on its grid; ``"unknown"`` (value nan) where the grids say nothing. Never infinite;
+    - ``kind`` of ``value``: ``"exact"``; ``"at least"`` or ``"at most"`` where one model has not
+      reached the level, or had already met it, on its grid; ``"unknown"`` (value nan) where the
+      grids say nothing. Never infinite;
     - ``interval``: over paired seeds; its ends may be 0 or infinite where grids end;
-    - ``verdict``: ``"saves"``: the whole interval lies above 1. ``"costs"``: it lies below 1. ``"no advantage"``:
-      it holds 1 and excludes a worthwhile saving (ratio ≥ ``worthwhile``). ``"inconclusive"``: it holds 1 and a
-      worthwhile saving too, because it is wide or because a grid ends. Only ``"saves"`` is an ``advantage``;
-    - ``more_seeds``: for an inconclusive ratio, about how many further seeds would decide it with 80 % power;
-      ``None`` where seeds do not help, because the level lies outside of a grid;
-    - ``baseline``, ``other``: each model's needed samples; ``per_seed``: the ratio of each seed's own, dims (seed,),
-      nan where one of the two is only bounded.
+    - ``verdict``: ``"saves"``: the whole interval lies above 1. ``"costs"``: it lies below 1. ``"no
+      advantage"``: it holds 1 and excludes a worthwhile saving (ratio ≥ ``worthwhile``).
+      ``"inconclusive"``: it holds 1 and a worthwhile saving too, because it is wide or because a
+      grid ends. Only ``"saves"`` is an ``advantage``;
+    - ``more_seeds``: for an inconclusive ratio, about how many further seeds would decide it with
+      80 % power; ``None`` where seeds do not help, because the level lies outside of a grid;
+    - ``baseline``, ``other``: each model's needed samples; ``per_seed``: the ratio of each seed's
+      own, dims (seed,), nan where one of the two is only bounded.
     """
 
     kind: Kind
@@ -64,25 +67,40 @@ class SampleRatio:
         return self.verdict == "saves"
 
     def __str__(self) -> str:
-        known = {"exact": "", "at least": "at least ", "at most": "at most ", "unknown": ""}[self.kind]
+        known = {"exact": "", "at least": "at least ", "at most": "at most ", "unknown": ""}[
+            self.kind
+        ]
         value = "unknown" if self.kind == "unknown" else f"{known}{number(self.value)}"
-        return f"{_words(self)} (ratio {value}, {span(self.interval)}, level {self.baseline.level:g})"
+        return (
+            f"{_words(self)} (ratio {value}, {span(self.interval)}, level {self.baseline.level:g})"
+        )
 
 
 def sample_ratio(
-    baseline: xr.DataArray, other: xr.DataArray, level: float, *, falling: bool = True,
-    statistic: Statistic = "median", failed: Failed = "worst", worthwhile: float = WORTHWHILE,
-    confidence: float = 0.95, resamples: int = RESAMPLES, seed: int = 0,
-) -> SampleRatio:  # fmt: skip
-    """The ratio of two models' ``needed_samples`` with its interval; both have dims (seed, size) and the *same seeds*.
+    baseline: xr.DataArray,
+    other: xr.DataArray,
+    level: float,
+    *,
+    falling: bool = True,
+    statistic: Statistic = "median",
+    failed: Failed = "worst",
+    worthwhile: float = WORTHWHILE,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> SampleRatio:
+    """The ratio of two models' ``needed_samples`` with its interval; both have dims (seed, size)
+    and the *same seeds*.
 
-    Seeds are resampled for both models together, so that what a seed's data does to both cancels. In every resample
-    each model's n is a number or, off its grid, a range ([0, n₁] if already met, [n_L, ∞) if not reached); the ratio
-    then has the range ``[n_low / m_high, n_high / m_low]``. The interval's low end is the low percentile of the low
-    ends, its high end the high percentile of the high ends. Curves that are identical have the ratio 1, reached or
-    not. The two grids of sizes may differ.
+    Seeds are resampled for both models together, so that what a seed's data does to both cancels.
+    In every resample each model's n is a number or, off its grid, a range ([0, n₁] if already met,
+    [n_L, ∞) if not reached); the ratio then has the range ``[n_low / m_high, n_high / m_low]``. The
+    interval's low end is the low percentile of the low ends, its high end the high percentile of
+    the high ends. Curves that are identical have the ratio 1, reached or not. The two grids of
+    sizes may differ.
 
-    ``more_seeds`` decide with a probability of about 80 % (``more_runs``), by excluding either 1 or ``worthwhile``.
+    ``more_seeds`` decide with a probability of about 80 % (``more_runs``), by excluding either 1 or
+    ``worthwhile``.
 
     >>> errors = xr.DataArray([[1.0, 0.4, 0.2]] * 8, dims=("seed", "size"), coords={"size": [10, 100, 1000]})
     >>> print(sample_ratio(errors, errors.assign_coords(size=[5, 50, 500]), 0.3))
@@ -98,7 +116,10 @@ def sample_ratio(
     seeds, same = len(first.values), _same(first, second)
     picks = picks_of(seeds, resamples, seed)
     needs = [each.needed(each.over_seeds(picks), level) for each in (first, second)]
-    low, high = _range(first.needed(first.over_seeds()[None], level), second.needed(second.over_seeds()[None], level))
+    low, high = _range(
+        first.needed(first.over_seeds()[None], level),
+        second.needed(second.over_seeds()[None], level),
+    )
     drawn = _range(*needs)
     if same:
         low, high, drawn = np.ones(1), np.ones(1), (np.ones(resamples), np.ones(resamples))
@@ -109,10 +130,16 @@ def sample_ratio(
     verdict = _verdict(interval, worthwhile)
     more = _more_seeds(kind, interval, seeds, worthwhile) if verdict == "inconclusive" else None
     return SampleRatio(
-        kind=kind, value=value, interval=interval, verdict=verdict, more_seeds=more, worthwhile=worthwhile,
-        baseline=needed_of(first, level, needs[0], confidence), other=needed_of(second, level, needs[1], confidence),
+        kind=kind,
+        value=value,
+        interval=interval,
+        verdict=verdict,
+        more_seeds=more,
+        worthwhile=worthwhile,
+        baseline=needed_of(first, level, needs[0], confidence),
+        other=needed_of(second, level, needs[1], confidence),
         per_seed=_own(first, second, level),
-    )  # fmt: skip
+    )
 
 
 def _own(first: Curves, second: Curves, level: float) -> xr.DataArray:
@@ -126,20 +153,26 @@ def _paired(baseline: xr.DataArray, other: xr.DataArray) -> tuple[xr.DataArray, 
     """Both with the same seeds in the same order."""
     for each in (baseline, other):
         if not isinstance(each, xr.DataArray) or "seed" not in each.dims:
-            raise AttnlabError("scores without a seed dimension: expected labelled arrays with dims ('seed', 'size')")
+            raise AttnlabError(
+                "scores without a seed dimension: expected labelled arrays with dims ('seed', "
+                "'size')"
+            )
     labelled = "seed" in baseline.coords and "seed" in other.coords
     if labelled and set(baseline["seed"].values.tolist()) == set(other["seed"].values.tolist()):
         return baseline.sortby("seed"), other.sortby("seed")
     if labelled or baseline.sizes["seed"] != other.sizes["seed"]:
         raise AttnlabError(
-            f"the models have {baseline.sizes['seed']} and {other.sizes['seed']} seeds that do not pair: expected the "
+            f"the models have {baseline.sizes['seed']} and {other.sizes['seed']} seeds that do "
+            "not pair: expected the "
             "same seeds in both; fit both with the same seeds, or select those that they share"
         )
     return baseline, other
 
 
 def _same(first: Curves, second: Curves) -> bool:
-    return np.array_equal(first.sizes, second.sizes) and np.array_equal(first.values, second.values, equal_nan=True)
+    return np.array_equal(first.sizes, second.sizes) and np.array_equal(
+        first.values, second.values, equal_nan=True
+    )
 
 
 def _range(first: Needed, second: Needed) -> tuple[np.ndarray, np.ndarray]:
@@ -159,8 +192,8 @@ def _verdict(interval: Interval, worthwhile: float) -> Verdict:
 def _more_seeds(kind: Kind, interval: Interval, seeds: int, worthwhile: float) -> int | None:
     """How many further seeds decide with 80 % power; ``None`` where a grid's end is in the way.
 
-    In log ratio: either 1 or a worthwhile saving has to be excluded, and the farther of the two is at least half of
-    their distance away, wherever the truth lies.
+    In log ratio: either 1 or a worthwhile saving has to be excluded, and the farther of the two is
+    at least half of their distance away, wherever the truth lies.
     """
     if kind != "exact":
         return None
@@ -168,10 +201,14 @@ def _more_seeds(kind: Kind, interval: Interval, seeds: int, worthwhile: float) -
         return MIN_RUNS - seeds
     place, goal = math.log(interval.estimate), math.log(worthwhile)
     # Where one end is off the grid, the other tells how wide the interval is.
-    ends = [abs(math.log(end) - place) for end in (interval.low, interval.high) if 0 < end < math.inf]
+    ends = [
+        abs(math.log(end) - place) for end in (interval.low, interval.high) if 0 < end < math.inf
+    ]
     if not ends:
         return None
-    return more_runs(seeds, max(ends), max(place, goal - place), least=goal / 2, confidence=interval.confidence)
+    return more_runs(
+        seeds, max(ends), max(place, goal - place), least=goal / 2, confidence=interval.confidence
+    )
 
 
 def _words(ratio: SampleRatio) -> str:
@@ -187,9 +224,12 @@ def _words(ratio: SampleRatio) -> str:
     if ratio.more_seeds is not None:
         if ratio.per_seed.size < MIN_RUNS:
             return f"inconclusive: run {ratio.more_seeds} more seeds, an interval needs {MIN_RUNS}"
-        return f"inconclusive: about {ratio.more_seeds} more seeds would decide, with 80\u00a0% power"
+        return (
+            f"inconclusive: about {ratio.more_seeds} more seeds would decide, with 80\u00a0% power"
+        )
+    words = {"not reached": "does not reach the level"}
     off = [
-        f"the {name} {'does not reach the level' if needed.outcome == 'not reached' else 'has already met the level'}"
+        f"the {name} {words.get(needed.outcome, 'has already met the level')}"
         for name, needed in (("baseline", ratio.baseline), ("other model", ratio.other))
         if needed.outcome != "crossed"
     ]

@@ -10,7 +10,12 @@ from attnlab.dynamics._laws import (
     score_sum_error,
 )
 from attnlab.dynamics._normalised import AttentionEntropy, saturation, sen_norm_under, sen_potential
-from attnlab.dynamics._normalised_runs import PENALTIES, BagLoss, normalised_training, normaliser_table
+from attnlab.dynamics._normalised_runs import (
+    PENALTIES,
+    BagLoss,
+    normalised_training,
+    normaliser_table,
+)
 from attnlab.dynamics._phases import (
     PHASES,
     Separation,
@@ -25,7 +30,14 @@ from attnlab.dynamics._phases import (
 from attnlab.dynamics._rates import log_slope, loss_exponent, onset_time, score_rate, score_slowdown
 from attnlab.dynamics._reduced import ReducedModel, reduced_descent, reduced_flow
 from attnlab.dynamics._sen import SenTerms, Surroundings, identity_error, sen_error, sen_norm
-from attnlab.dynamics._text import attended, competition, telling_pairs, text_sen, top_words, word_table
+from attnlab.dynamics._text import (
+    attended,
+    competition,
+    telling_pairs,
+    text_sen,
+    top_words,
+    word_table,
+)
 from attnlab.dynamics._text_deletion import deletion_test
 from attnlab.dynamics._text_purity import class_counts, excess_purity, purity
 

@@ -1,4 +1,6 @@
-"""Exact laws of training word attention (THEORY A4): what descent conserves, and by how much it drifts."""
+"""Exact laws of training word attention (THEORY A4): what descent conserves, and by how much it
+drifts.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ class ScoreSum(InstantProbe):
 
 @dataclass(frozen=True)
 class Balance(AbstractProbe):
-    """``balance_drift`` = ‖(EᵀE − WWᵀ) − its start‖_F, and ``head_square`` = ‖WWᵀ‖_F, for the head's first layer W.
+    """``balance_drift`` = ‖(EᵀE − WWᵀ) − its start‖_F, and ``head_square`` = ‖WWᵀ‖_F, for the
+    head's first layer W.
 
     With a trained first layer the flow conserves EᵀE − WWᵀ.
     """
@@ -76,7 +79,9 @@ class Balance(AbstractProbe):
 def _squares(moment: Moment) -> tuple[Array, Array]:
     weight = moment.frame.valued.head(moment.trained["values"]).first_weight()
     if weight is None:
-        raise AttnlabError("Balance needs a head with a linear first layer; a head of one's own does not name it")
+        raise AttnlabError(
+            "Balance needs a head with a linear first layer; a head of one's own does not name it"
+        )
     embeddings = moment.frame.embeddings(moment.trained)
     return embeddings.T @ embeddings, weight @ weight.T
 
@@ -85,8 +90,8 @@ def _squares(moment: Moment) -> tuple[Array, Array]:
 class QueryBalance(AbstractProbe):
     """The laws of a trained query: the flow conserves KᵀK − qqᵀ, and Σ_w κ_w is conserved exactly.
 
-    ``query_balance_drift`` = ‖(KᵀK − qqᵀ) − its start‖_F, ``query_square`` = |q|², ``query_turn`` = 1 − cos(q, q₀),
-    ``key_sum`` = max over coordinates of |Σ_w κ_w − its start|.
+    ``query_balance_drift`` = ‖(KᵀK − qqᵀ) − its start‖_F, ``query_square`` = |q|², ``query_turn`` =
+    1 − cos(q, q₀), ``key_sum`` = max over coordinates of |Σ_w κ_w − its start|.
     """
 
     @property
@@ -107,9 +112,15 @@ class QueryBalance(AbstractProbe):
     def initial(self, moment: Moment) -> tuple[Array, Array, Array]:
         """KᵀK − qqᵀ, the query's direction and Σ_w κ_w at the start."""
         keys, query = moment.frame.keyed.restore(moment.trained["scores"])
-        return keys.T @ keys - jnp.outer(query, query), query / jnp.linalg.norm(query), jnp.sum(keys, axis=0)
+        return (
+            keys.T @ keys - jnp.outer(query, query),
+            query / jnp.linalg.norm(query),
+            jnp.sum(keys, axis=0),
+        )
 
-    def follow(self, memory: tuple[Array, Array, Array], transition: Transition) -> tuple[Array, Array, Array]:
+    def follow(
+        self, memory: tuple[Array, Array, Array], transition: Transition
+    ) -> tuple[Array, Array, Array]:
         """The start stays."""
         del transition
         return memory
@@ -121,7 +132,9 @@ class QueryBalance(AbstractProbe):
         # ½|a − b|² = 1 − cos of unit vectors, without the cancellation of 1 − cos.
         turn = 0.5 * jnp.sum((query / jnp.linalg.norm(query) - direction) ** 2)
         return {
-            "query_balance_drift": jnp.linalg.norm(keys.T @ keys - jnp.outer(query, query) - balance),
+            "query_balance_drift": jnp.linalg.norm(
+                keys.T @ keys - jnp.outer(query, query) - balance
+            ),
             "query_square": query @ query,
             "query_turn": turn,
             "key_sum": jnp.max(jnp.abs(jnp.sum(keys, axis=0) - key_sum)),
@@ -141,11 +154,16 @@ def balance_error(data: xr.Dataset) -> xr.DataArray:
 
 def query_balance_error(data: xr.Dataset) -> xr.DataArray:
     """Drift of KᵀK − qqᵀ at the last step over the final |q|², per seed."""
-    return (data.query_balance_drift / data.query_square).isel(step=-1, drop=True).rename("query_balance_error")
+    return (
+        (data.query_balance_drift / data.query_square)
+        .isel(step=-1, drop=True)
+        .rename("query_balance_error")
+    )
 
 
 def order_in_step(step_sizes: np.ndarray, errors: np.ndarray) -> Any:
-    """Fitted exponent p of ``error ∝ step_size^p``; the first axis of ``errors`` runs over the step sizes.
+    """Fitted exponent p of ``error ∝ step_size^p``; the first axis of ``errors`` runs over the step
+    sizes.
 
     >>> float(order_in_step(np.array([0.1, 0.05]), np.array([4e-4, 2e-4])).round(3))
     1.0

@@ -1,13 +1,15 @@
-"""What becomes of the theory of word attention under another normaliser than softmax (THEORY A3, A4, B5).
+"""What becomes of the theory of word attention under another normaliser than softmax (THEORY A3,
+A4, B5).
 
-Every normaliser here depends on differences of scores alone, so that gradients of the scores sum to zero and descent
-conserves Σ_w s_w under all of them, and under any penalty on attention. The relation of score and norm changes its
-form: with a(s) the attention of a word of score s among m words of score 0, the flow dν = a g and ds = |q|² a′(s) ν·g
-gives
+Every normaliser here depends on differences of scores alone, so that gradients of the scores sum to
+zero and descent conserves Σ_w s_w under all of them, and under any penalty on attention. The
+relation of score and norm changes its form: with a(s) the attention of a word of score s among m
+words of score 0, the flow dν = a g and ds = |q|² a′(s) ν·g gives
 
     ``½|q|² (|ν|² − |ν₀|²) = Φ(s) = ∫₀ˢ a(u)/a′(u) du``,
 
-for softmax ``s + (e^s − 1)/m``. A penalty on attention moves scores and not embeddings: it breaks the relation.
+for softmax ``s + (e^s − 1)/m``. A penalty on attention moves scores and not embeddings: it breaks
+the relation.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ from attnlab.training import BagObjective, InstantProbe, ModelObjective, Moment
 
 
 def saturation(normaliser: AbstractNormaliser) -> float:
-    """The score at which a word among words of score 0 has all attention, and at which its score stops: ∞ for softmax.
+    """The score at which a word among words of score 0 has all attention, and at which its score
+    stops: ∞ for softmax.
 
     >>> saturation(Sparsemax()), saturation(Entmax15()), saturation(Softmax())
     (1.0, 2.0, inf)
@@ -45,13 +48,14 @@ def saturation(normaliser: AbstractNormaliser) -> float:
 
 
 def sen_potential(score: Any, *, normaliser: AbstractNormaliser, others: Any) -> Any:
-    """``Φ(s) = ∫₀ˢ a/a′`` for a word among ``others`` = m words of score 0; nan where its score does not move.
+    """``Φ(s) = ∫₀ˢ a/a′`` for a word among ``others`` = m words of score 0; nan where its score
+    does not move.
 
     - softmax: ``T s + T² (e^{s/T} − 1)/m``;
     - top-k: the same with m = k − 1, as soon as no two scores are equal;
     - sparsemax: ``s²/2 + s/m`` up to s = 1, where the word has all attention;
-    - entmax-1.5: ``2(G(θ₀) − G(θ))`` up to s = 2, with ``s/2 = cos θ − sin θ/√m``, θ₀ that of s = 0, and
-      ``G(θ) = (θ + sin θ cos θ)/√m + (log sin θ − ½ sin² θ)/m + ½ sin² θ``;
+    - entmax-1.5: ``2(G(θ₀) − G(θ))`` up to s = 2, with ``s/2 = cos θ − sin θ/√m``, θ₀ that of s =
+      0, and ``G(θ) = (θ + sin θ cos θ)/√m + (log sin θ − ½ sin² θ)/m + ½ sin² θ``;
     - uniform and top-1: scores do not move, and there is no relation.
 
     >>> [round(float(sen_potential(0.5, normaliser=n, others=20)), 4) for n in (Softmax(), Sparsemax(), Entmax15())]
@@ -76,7 +80,11 @@ def _entmax_potential(score: Any, m: Any) -> Any:
 
     def primitive(angle: Any) -> Any:
         sine, square = np.sin(angle), np.sin(angle) ** 2
-        return (angle + sine * np.cos(angle)) / np.sqrt(m) + (np.log(sine) - square / 2) / m + square / 2
+        return (
+            (angle + sine * np.cos(angle)) / np.sqrt(m)
+            + (np.log(sine) - square / 2) / m
+            + square / 2
+        )
 
     angle = np.arccos(score / 2 / np.sqrt(1 + 1 / m)) - tilt
     return 2 * (primitive(np.pi / 2 - tilt) - primitive(angle))
@@ -88,9 +96,16 @@ def _where(condition: Any, yes: Any, no: Any) -> Any:
 
 
 def sen_norm_under(
-    score: Any, *, normaliser: AbstractNormaliser, others: Any, query_norm: Any, initial_norm: Any = 0.0, i1: Any = 0.0
+    score: Any,
+    *,
+    normaliser: AbstractNormaliser,
+    others: Any,
+    query_norm: Any,
+    initial_norm: Any = 0.0,
+    i1: Any = 0.0,
 ) -> Any:
-    """``|q||ν|`` predicted from the score under a normaliser: ``√max(0, 2(Φ(s) + |q|² I₁) + |q|²|ν₀|²)``.
+    """``|q||ν|`` predicted from the score under a normaliser: ``√max(0, 2(Φ(s) + |q|² I₁) +
+    |q|²|ν₀|²)``.
 
     With softmax it is ``sen_norm``.
 
@@ -103,13 +118,16 @@ def sen_norm_under(
 
 @dataclass(frozen=True)
 class AttentionEntropy(InstantProbe):
-    """``entropy``, mean over the rows of attention, and ``entropy_least``, that of the most concentrated row.
+    """``entropy``, mean over the rows of attention, and ``entropy_least``, that of the most
+    concentrated row.
 
-    Under softmax also ``entropy_bound``: the mean of the least entropies that the norms of the centred logits allow.
-    A head is near collapse where the bound is: whatever its scores, entropy cannot fall while logits stay small.
+    Under softmax also ``entropy_bound``: the mean of the least entropies that the norms of the
+    centred logits allow. A head is near collapse where the bound is: whatever its scores, entropy
+    cannot fall while logits stay small.
 
-    - ``logits``: ``logits(model, data) → (…, words)``, a row per query, −∞ where there is no word; ``data`` are the
-      training data of ``train_model``. ``None`` for the word attention of ``train``: a row per sentence.
+    - ``logits``: ``logits(model, data) → (…, words)``, a row per query, −∞ where there is no word;
+      ``data`` are the training data of ``train_model``. ``None`` for the word attention of
+      ``train``: a row per sentence.
     - ``normaliser``: the one by which the model's attention comes of them.
 
     >>> def rows(model, data):
@@ -133,12 +151,16 @@ class AttentionEntropy(InstantProbe):
             found = _of_sentences(moment, self.normaliser)
         else:
             if not isinstance(moment.data, ModelObjective):
-                raise AttnlabError("AttentionEntropy(logits) is for train_model; leave logits out for train")
+                raise AttnlabError(
+                    "AttentionEntropy(logits) is for train_model; leave logits out for train"
+                )
             found = _of_rows(self.logits(moment.model(), moment.data.data), self.normaliser)
         entropy, norm, words = found
         row = {"entropy": jnp.mean(entropy), "entropy_least": jnp.min(entropy)}
         if isinstance(self.normaliser, Softmax):
-            row["entropy_bound"] = jnp.mean(entropy_bound(norm / self.normaliser.temperature, words))
+            row["entropy_bound"] = jnp.mean(
+                entropy_bound(norm / self.normaliser.temperature, words)
+            )
         return row
 
 
@@ -152,16 +174,23 @@ def _of_rows(logits: Float[Array, "... words"], normaliser: AbstractNormaliser) 
     inside = jnp.where(there, logits, 0)
     mean = jnp.sum(inside, axis=-1) / jnp.maximum(words, 1).astype(logits.dtype)
     centred = jnp.where(there, inside - mean[..., None], 0)
-    return attention_entropy(normaliser(logits, there)), jnp.sqrt(jnp.sum(centred**2, axis=-1)), words
+    return (
+        attention_entropy(normaliser(logits, there)),
+        jnp.sqrt(jnp.sum(centred**2, axis=-1)),
+        words,
+    )
 
 
 def _of_sentences(moment: Moment, normaliser: AbstractNormaliser) -> Rows:
-    """The same for sentences without padding; a word that occurs c times has c places that share its weight."""
+    """The same for sentences without padding; a word that occurs c times has c places that share
+    its weight.
+    """
     scores = moment.frame.scores(moment.trained)
     own = moment.frame.normaliser
     if normaliser != own:
         raise AttnlabError(
-            f"AttentionEntropy(normaliser={normaliser.name}): the model's attention is {own.name}; name the same"
+            f"AttentionEntropy(normaliser={normaliser.name}): the model's attention is "
+            f"{own.name}; name the same"
         )
     if isinstance(moment.data, BagObjective):
         bags = moment.data.bags
@@ -175,4 +204,8 @@ def _of_sentences(moment: Moment, normaliser: AbstractNormaliser) -> Rows:
     words, s = total(counts), scores[tokens.ids]
     centred = s - (total(counts * s) / words)[tokens.rows]
     logs = jnp.log(jnp.where(weights > 0, weights / jnp.where(counts > 0, counts, 1), 1))
-    return -total(weights * logs), jnp.sqrt(total(counts * centred**2)), jnp.round(words).astype(jnp.int32)
+    return (
+        -total(weights * logs),
+        jnp.sqrt(total(counts * centred**2)),
+        jnp.round(words).astype(jnp.int32),
+    )

@@ -1,4 +1,6 @@
-"""The topic task under each normaliser and penalty: what is conserved, does SEN survive, when is the onset?"""
+"""The topic task under each normaliser and penalty: what is conserved, does SEN survive, when is
+the onset?
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,15 @@ from attnlab.models import (
     toward,
 )
 from attnlab.tasks import TopicTask
-from attnlab.training import GradientDescent, InstantProbe, Logarithmic, Loss, ModelObjective, Moment, train_model
+from attnlab.training import (
+    GradientDescent,
+    InstantProbe,
+    Logarithmic,
+    Loss,
+    ModelObjective,
+    Moment,
+    train_model,
+)
 
 PENALTIES = ("none", "entropy", "query-l1", "toward")
 _LEARNED = 0.05  # a score above which a topic word counts as learned, and SEN is asked about it
@@ -65,7 +75,11 @@ class BagLoss:
         if self.penalty == "query-l1":
             return loss + self.strength * query_l1(model.query)
         weights = bag_weights(model, bags, normaliser=self.normaliser)
-        asked = entropy_penalty(weights) if self.penalty == "entropy" else toward(weights, data["given"])
+        asked = (
+            entropy_penalty(weights)
+            if self.penalty == "entropy"
+            else toward(weights, data["given"])
+        )
         return loss + self.strength * asked
 
 
@@ -82,12 +96,13 @@ def normalised_training(
     strength: float = 0.0,
     root_seed: int = 0,
 ) -> xr.Dataset:
-    """Descent on the topic task under one normaliser, with a fixed head and |q| = 1; dimensions (seed, step, word).
+    """Descent on the topic task under one normaliser, with a fixed head and |q| = 1; dimensions
+    (seed, step, word).
 
-    Recorded at ``rows`` steps: ``loss`` (penalty included), ``score`` and ``norm`` of the topic words and the mean
-    ``attention`` that each gets, ``query_norm``, ``score_sum`` and ``score_total`` over all words, ``entropy`` and its
-    bound. The query is frozen unless the penalty is on it. Sentences are those of ``root_seed``; a seed draws the
-    start.
+    Recorded at ``rows`` steps: ``loss`` (penalty included), ``score`` and ``norm`` of the topic
+    words and the mean ``attention`` that each gets, ``query_norm``, ``score_sum`` and
+    ``score_total`` over all words, ``entropy`` and its bound. The query is frozen unless the
+    penalty is on it. Sentences are those of ``root_seed``; a seed draws the start.
     """
     norm = make_normaliser(normaliser) if isinstance(normaliser, str) else normaliser
     corpus = task.sample(sentences, key=jax.random.key(root_seed))
@@ -95,14 +110,23 @@ def normalised_training(
     bags = Bags.of(corpus)
     known = (jnp.isin(bags.words, jnp.asarray(words, jnp.int32)) & bags.there).astype(jnp.float64)
     config = WordAttentionConfig.for_corpus(
-        corpus, query_norm=1.0, trained=("embeddings", "keys", "query") if penalty == "query-l1" else None
+        corpus,
+        query_norm=1.0,
+        trained=("embeddings", "keys", "query") if penalty == "query-l1" else None,
     )
     run = train_model(
-        _Start(config), BagLoss(norm, penalty, strength),
-        {"bags": bags, "given": known / jnp.sum(known, axis=1, keepdims=True)}, steps=steps, seeds=seeds,
-        optimizer=GradientDescent(step_size), when=Logarithmic(rows), trained=moving_parts,
-        record=(Loss(), _Words(words, norm), AttentionEntropy(_bag_scores, norm)), root_seed=root_seed, progress=False,
-    )  # fmt: skip
+        _Start(config),
+        BagLoss(norm, penalty, strength),
+        {"bags": bags, "given": known / jnp.sum(known, axis=1, keepdims=True)},
+        steps=steps,
+        seeds=seeds,
+        optimizer=GradientDescent(step_size),
+        when=Logarithmic(rows),
+        trained=moving_parts,
+        record=(Loss(), _Words(words, norm), AttentionEntropy(_bag_scores, norm)),
+        root_seed=root_seed,
+        progress=False,
+    )
     return run.data.assign_coords(word=[task.vocabulary[w] for w in words])
 
 
@@ -116,11 +140,15 @@ def normaliser_table(
 ) -> xr.Dataset:
     """What theory says of training, asked of each normaliser; dimensions (normaliser, seed).
 
-    - ``score_sum_drift``: the largest ``|Σ_w s_w − its start| / Σ_w |s_w|``; 0 where scores do not move;
-    - ``learned``: the share of topic words whose last score is above 0.05, and ``last_score``, the mean of theirs;
-    - ``sen_error``: median relative error of |q||ν| predicted from the score by the normaliser's own relation, and
-      ``softmax_sen_error`` by softmax's; over topic words while their score is above 0.05, their attention below 0.9;
-    - ``onset``: the step at which a learned word's score has half of its last value, median over words;
+    - ``score_sum_drift``: the largest ``|Σ_w s_w − its start| / Σ_w |s_w|``; 0 where scores do not
+      move;
+    - ``learned``: the share of topic words whose last score is above 0.05, and ``last_score``, the
+      mean of theirs;
+    - ``sen_error``: median relative error of |q||ν| predicted from the score by the normaliser's
+      own relation, and ``softmax_sen_error`` by softmax's; over topic words while their score is
+      above 0.05, their attention below 0.9;
+    - ``onset``: the step at which a learned word's score has half of its last value, median over
+      words;
     - ``loss_onset``: the step at which the loss has half of its first value; ``last_loss``;
     - ``last_attention``, mean over the topic words, and ``last_entropy`` of attention.
 
@@ -138,9 +166,13 @@ def normaliser_table(
         data = normalised_training(norm, task=task, penalty=penalty, strength=strength, **training)
         lost = data.status.values[data.status.values != "finished"]
         if len(lost):
-            raise AttnlabError(f"training under {norm.name} did not finish: {lost[0]}; take a smaller step_size")
+            raise AttnlabError(
+                f"training under {norm.name} did not finish: {lost[0]}; take a smaller step_size"
+            )
         rows.append(summarise(data, norm, others=task.noise_words))
-    table = xr.concat(rows, xr.DataArray([norm.name for norm in made], dims="normaliser", name="normaliser"))
+    table = xr.concat(
+        rows, xr.DataArray([norm.name for norm in made], dims="normaliser", name="normaliser")
+    )
     return table.assign_coords(penalty=penalty, strength=strength)
 
 
@@ -150,7 +182,9 @@ def summarise(data: xr.Dataset, normaliser: AbstractNormaliser, *, others: int) 
     last = data.isel(step=-1, drop=True)
     learned = last.score > _LEARNED
     # Where scores do not move their sum stands still, and there is nothing to divide by.
-    drift = score_sum_error(data.assign(score_total=data.score_total.where(data.score_total > 0))).max("step")
+    drift = score_sum_error(
+        data.assign(score_total=data.score_total.where(data.score_total > 0))
+    ).max("step")
     score = data.score.where(learned)
     first = data.loss.isel(step=0, drop=True)
     return xr.Dataset(
@@ -207,7 +241,9 @@ class _Words(InstantProbe):
         assert isinstance(moment.data, ModelObjective)
         model, data, chosen = moment.model(), moment.data.data, jnp.asarray(self.ids, jnp.int32)
         scores, bags = model.scores(), data["bags"]
-        here = ((bags.words[..., None] == chosen[None, None, :]) & bags.there[..., None]).astype(scores.dtype)
+        here = ((bags.words[..., None] == chosen[None, None, :]) & bags.there[..., None]).astype(
+            scores.dtype
+        )
         weights = bag_weights(model, bags, normaliser=self.normaliser)
         return {
             "score": scores[chosen],

@@ -1,4 +1,5 @@
-"""The phases of training (THEORY A6): promotion, suppression, onset, saturation; separation; equal loss.
+"""The phases of training (THEORY A6): promotion, suppression, onset, saturation; separation; equal
+loss.
 
 Functions take labelled arrays with a ``step`` dimension and keep all others.
 """
@@ -26,9 +27,11 @@ PHASES = ("suppressed", "waiting", "rising", "saturated")
 
 @dataclass(frozen=True)
 class Separation(InstantProbe):
-    """``separation_score`` and ``separation_norm``: how well each tells the chosen words from all others.
+    """``separation_score`` and ``separation_norm``: how well each tells the chosen words from all
+    others.
 
-    The area under the curve: the chance that a chosen word's score (norm) exceeds that of a word not chosen.
+    The area under the curve: the chance that a chosen word's score (norm) exceeds that of a word
+    not chosen.
     """
 
     @property
@@ -46,15 +49,22 @@ class Separation(InstantProbe):
         }
 
 
-def area_under_curve(values: Float[Array, "words"], chosen: Int[Array, "chosen"]) -> Float[Array, ""]:
-    """``separation`` inside a compiled loop: every chosen word compared with every other, ties counted half."""
+def area_under_curve(
+    values: Float[Array, "words"], chosen: Int[Array, "chosen"]
+) -> Float[Array, ""]:
+    """``separation`` inside a compiled loop: every chosen word compared with every other, ties
+    counted half.
+    """
     other = jnp.ones(values.shape, values.dtype).at[chosen].set(0)
     above = jnp.sign(values[chosen][:, None] - values[None, :]) / 2 + 0.5
     return jnp.mean(above @ other) / jnp.sum(other)
 
 
-def separation(values: xr.DataArray, chosen: xr.DataArray | np.ndarray, dim: str = "word") -> xr.DataArray:
-    """Area under the curve: the chance that a value of a chosen entry exceeds one of the others, ties counted half.
+def separation(
+    values: xr.DataArray, chosen: xr.DataArray | np.ndarray, dim: str = "word"
+) -> xr.DataArray:
+    """Area under the curve: the chance that a value of a chosen entry exceeds one of the others,
+    ties counted half.
 
     >>> values = xr.DataArray([3.0, 1.0, 2.0, 0.0], dims="word")
     >>> float(separation(values, np.array([True, False, True, False])))
@@ -95,13 +105,15 @@ def rank_agreement(first: xr.DataArray, second: xr.DataArray, dim: str = "step")
 def alignment(
     model: WordAttention, words: Sequence[int] | np.ndarray, labels: Sequence[int] | np.ndarray
 ) -> np.ndarray:
-    """``ν_w·(W_y − mean_j W_j)`` of a linear head: whether a word's embedding points to its label y or away from it.
+    """``ν_w·(W_y − mean_j W_j)`` of a linear head: whether a word's embedding points to its label y
+    or away from it.
 
     Words whose *initial* alignment is negative are first suppressed (THEORY A6). Shape: (words,).
     """
     if not isinstance(model.head, LinearHead):
         raise AttnlabError(
-            f"alignment is defined for a linear head, got {type(model.head).__name__}; use head='fixed' or 'linear'"
+            f"alignment is defined for a linear head, got {type(model.head).__name__}; use "
+            "head='fixed' or 'linear'"
         )
     weight = np.asarray(model.head.weight)
     toward = weight[:, np.asarray(labels)].T - weight.mean(axis=1)
@@ -109,11 +121,14 @@ def alignment(
 
 
 def suppression(data: xr.Dataset, *, least_depth: float = 1e-3) -> xr.Dataset:
-    """Which words are first suppressed: those whose score falls below ``−least_depth`` of where it started.
+    """Which words are first suppressed: those whose score falls below ``−least_depth`` of where it
+    started.
 
     - ``dip``: whether; ``depth``: the lowest score less the first; ``dip_step``: when it is lowest;
-    - ``fall_together``: whether the norm, too, is then below where it started (nan for words without a dip);
-    - ``recovered_step``: the first recorded step at which the score is back at its start (nan if never).
+    - ``fall_together``: whether the norm, too, is then below where it started (nan for words
+      without a dip);
+    - ``recovered_step``: the first recorded step at which the score is back at its start (nan if
+      never).
 
     >>> data = xr.Dataset({"score": ("step", [0.0, -0.2, 0.5]), "norm": ("step", [1.0, 0.9, 2.0])}, {"step": [0, 1, 2]})
     >>> found = suppression(data)
@@ -125,7 +140,9 @@ def suppression(data: xr.Dataset, *, least_depth: float = 1e-3) -> xr.Dataset:
     dip = depth < -least_depth
     lowest = relative.fillna(np.inf).argmin("step")
     step = data.step.isel(step=lowest).drop_vars("step")
-    fallen = (data.norm.isel(step=lowest) < data.norm.isel(step=0)).drop_vars("step", errors="ignore")
+    fallen = (data.norm.isel(step=lowest) < data.norm.isel(step=0)).drop_vars(
+        "step", errors="ignore"
+    )
     back = (relative >= 0) & (data.step > step)
     recovered = data.step.where(back).min("step")
     return xr.Dataset(
@@ -140,22 +157,33 @@ def suppression(data: xr.Dataset, *, least_depth: float = 1e-3) -> xr.Dataset:
 
 
 def phases(
-    data: xr.Dataset, *, onset_level: float | None = None, least_depth: float = 1e-3, least_score: float = 0.05
+    data: xr.Dataset,
+    *,
+    onset_level: float | None = None,
+    least_depth: float = 1e-3,
+    least_score: float = 0.05,
 ) -> xr.Dataset:
-    """The story of each word's score: when it is suppressed until, when it sets off, when it saturates.
+    """The story of each word's score: when it is suppressed until, when it sets off, when it
+    saturates.
 
     - ``suppressed_until``: step of the lowest score, for a word that dips (nan otherwise);
-    - ``onset``: the first step at which the score reaches ``onset_level``, by default half of its own last value,
-      interpolated (nan if never, and for a score that ends below ``least_score``: it has not set off);
-    - ``saturation``: the first recorded step after the steepest one at which the score's growth in log time has fallen
-      to half of its greatest (nan if not yet);
-    - ``phase``: what each step belongs to, as a number into ``PHASES``: suppressed, waiting, rising, saturated.
+    - ``onset``: the first step at which the score reaches ``onset_level``, by default half of its
+      own last value, interpolated (nan if never, and for a score that ends below ``least_score``:
+      it has not set off);
+    - ``saturation``: the first recorded step after the steepest one at which the score's growth in
+      log time has fallen to half of its greatest (nan if not yet);
+    - ``phase``: what each step belongs to, as a number into ``PHASES``: suppressed, waiting,
+      rising, saturated.
     """
     dips = suppression(data, least_depth=least_depth)
     onset = onset_time(data.score, level=onset_level, time=data.step.values)
     onset = onset.where(data.score.isel(step=-1, drop=True) >= least_score)
     saturation = xr.apply_ufunc(
-        _saturation, data.score, data.step.astype(float), input_core_dims=[["step"], ["step"]], vectorize=True
+        _saturation,
+        data.score,
+        data.step.astype(float),
+        input_core_dims=[["step"], ["step"]],
+        vectorize=True,
     )
     saturation = saturation.where(onset.notnull())
     step = data.step.astype(float)
@@ -164,16 +192,23 @@ def phases(
     phase = phase.where(~(step >= onset), 2.0)
     phase = phase.where(~(step >= saturation), 3.0)
     return xr.Dataset(
-        {"suppressed_until": dips.dip_step, "depth": dips.depth, "onset": onset, "saturation": saturation,
-         "phase": phase.where(data.score.notnull())},
+        {
+            "suppressed_until": dips.dip_step,
+            "depth": dips.depth,
+            "onset": onset,
+            "saturation": saturation,
+            "phase": phase.where(data.score.notnull()),
+        },
         attrs={"phases": list(PHASES)},
-    )  # fmt: skip
+    )
 
 
 def at_loss(values: xr.DataArray, loss: xr.DataArray, level: float) -> xr.DataArray:
-    """What the values were when the loss first fell to a level, so that runs are compared at equal loss, not time.
+    """What the values were when the loss first fell to a level, so that runs are compared at equal
+    loss, not time.
 
-    Interpolated between recorded steps, linearly in log loss; nan where the loss never falls so low.
+    Interpolated between recorded steps, linearly in log loss; nan where the loss never falls so
+    low.
 
     >>> loss = xr.DataArray([1.0, 0.1, 0.001], dims="step")
     >>> round(float(at_loss(xr.DataArray([0.0, 2.0, 6.0], dims="step"), loss, 0.01)), 6)
@@ -183,18 +218,30 @@ def at_loss(values: xr.DataArray, loss: xr.DataArray, level: float) -> xr.DataAr
     def read(y: np.ndarray, losses: np.ndarray) -> float:
         if np.isnan(losses).all():  # a run that failed
             return float("nan")
-        place = crossing(np.arange(losses.size), np.log(losses), np.log(level), log_x=False, rising=False).value
-        return float(np.interp(place, np.arange(losses.size), y)) if np.isfinite(place) else float("nan")
+        place = crossing(
+            np.arange(losses.size), np.log(losses), np.log(level), log_x=False, rising=False
+        ).value
+        return (
+            float(np.interp(place, np.arange(losses.size), y))
+            if np.isfinite(place)
+            else float("nan")
+        )
 
     return xr.apply_ufunc(read, values, loss, input_core_dims=[["step"], ["step"]], vectorize=True)
 
 
 def _saturation(score: np.ndarray, step: np.ndarray) -> float:
-    """The first step after the steepest one at which ds / d log step is at most half of its greatest."""
+    """The first step after the steepest one at which ds / d log step is at most half of its
+    greatest.
+    """
     keep = (step > 0) & ~np.isnan(score)
     if keep.sum() < 3:
         return float("nan")
     growth: Any = np.gradient(score[keep], np.log(step[keep]))
     steepest = int(np.argmax(growth))
     slow = np.flatnonzero(growth[steepest:] <= 0.5 * growth[steepest])
-    return float(step[keep][steepest + slow[0]]) if slow.size and growth[steepest] > 0 else float("nan")
+    return (
+        float(step[keep][steepest + slow[0]])
+        if slow.size and growth[steepest] > 0
+        else float("nan")
+    )

@@ -1,6 +1,7 @@
 """When a score takes off and how fast it grows: onsets and asymptotic rates (THEORY A5, A6).
 
-All functions take labelled arrays along ``time`` or ``step``, recorded or predicted, and keep their other dimensions.
+All functions take labelled arrays along ``time`` or ``step``, recorded or predicted, and keep their
+other dimensions.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ _LATE: Window = (1e9, 1e12)
 
 
 def onset_time(score: xr.DataArray, *, level: Any = None, time: Any = None) -> xr.DataArray:
-    """The first time at which each score reaches ``level``, interpolated between rows; nan where it never does.
+    """The first time at which each score reaches ``level``, interpolated between rows; nan where it
+    never does.
 
-    ``level`` is a number, a labelled array (one per word, say), or ``None`` for half of each score's own last value:
-    a level that every word which learns does reach, under every head. A score that ends at or below zero has none.
-    ``time`` replaces the ``time`` (or else ``step``) of the array.
+    ``level`` is a number, a labelled array (one per word, say), or ``None`` for half of each
+    score's own last value: a level that every word which learns does reach, under every head. A
+    score that ends at or below zero has none. ``time`` replaces the ``time`` (or else ``step``) of
+    the array.
 
     >>> time = np.linspace(0, 4, 41)
     >>> score = xr.DataArray(np.stack([time**2, 0 * time]), coords={"time": time}, dims=("word", "time"))
@@ -38,10 +41,20 @@ def onset_time(score: xr.DataArray, *, level: Any = None, time: Any = None) -> x
         level = (0.5 * last).where(last > 0)
 
     def first(values: ndarray, goal: float, times: ndarray) -> float:
-        return crossing(times, values, goal, log_x=False).value if np.isfinite(values).any() else np.nan
+        return (
+            crossing(times, values, goal, log_x=False).value
+            if np.isfinite(values).any()
+            else np.nan
+        )
 
     found = xr.apply_ufunc(
-        first, score, level, clock, input_core_dims=[[dim], [], [dim]], vectorize=True, output_dtypes=[float]
+        first,
+        score,
+        level,
+        clock,
+        input_core_dims=[[dim], [], [dim]],
+        vectorize=True,
+        output_dtypes=[float],
     )
     return found.rename("onset_time")
 
@@ -55,7 +68,10 @@ def log_slope(x: Any, y: Any, window: Window) -> xr.DataArray:
     >>> float(log_slope(x, 3 / x**2, (10, 1e4)).round(6))
     -2.0
     """
-    x, y = (v if isinstance(v, xr.DataArray) else xr.DataArray(np.asarray(v, np.float64), dims="row") for v in (x, y))
+    x, y = (
+        v if isinstance(v, xr.DataArray) else xr.DataArray(np.asarray(v, np.float64), dims="row")
+        for v in (x, y)
+    )
     inside_x, inside_y = _inside(x, y, window)
     if not (inside_x > 0).all() or (inside_y <= 0).any():  # nan stays nan
         raise AttnlabError(f"a value within {window} is not positive: its logarithm has no slope")
@@ -63,7 +79,8 @@ def log_slope(x: Any, y: Any, window: Window) -> xr.DataArray:
 
 
 def loss_exponent(loss: xr.DataArray, *, window: Window = _LATE, time: Any = None) -> xr.DataArray:
-    """``d log loss / d log τ`` over a window of time: −1 for the reduced flow of a fixed linear head (THEORY A6).
+    """``d log loss / d log τ`` over a window of time: −1 for the reduced flow of a fixed linear
+    head (THEORY A6).
 
     >>> time = np.geomspace(1, 1e12, 121)
     >>> float(loss_exponent(xr.DataArray(5 / time, {"time": time}, "time")).round(6))
@@ -74,10 +91,12 @@ def loss_exponent(loss: xr.DataArray, *, window: Window = _LATE, time: Any = Non
 
 
 def score_rate(score: xr.DataArray, *, window: Window = _LATE, time: Any = None) -> xr.DataArray:
-    """``ds / d log log τ`` over a window of time: about 2 for the reduced flow of a fixed linear head (THEORY A6).
+    """``ds / d log log τ`` over a window of time: about 2 for the reduced flow of a fixed linear
+    head (THEORY A6).
 
-    The margin grows like log τ. Under a fixed head |ν| grows with it, and SEN, ``e^s/m ≈ ½|q|²|ν|²``, gives
-    ``s ~ 2 log log τ``; a trained linear head takes half of the growth, |ν|² ~ log τ, and the rate is about 1.
+    The margin grows like log τ. Under a fixed head |ν| grows with it, and SEN, ``e^s/m ≈
+    ½|q|²|ν|²``, gives ``s ~ 2 log log τ``; a trained linear head takes half of the growth, |ν|² ~
+    log τ, and the rate is about 1.
 
     >>> time = np.geomspace(10, 1e12, 111)
     >>> float(score_rate(xr.DataArray(2 * np.log(np.log(time)), {"time": time}, "time")).round(6))
@@ -114,11 +133,16 @@ def _clock(values: xr.DataArray, time: Any) -> tuple[str, xr.DataArray]:
     """The dimension along which time runs, and the time of its rows."""
     dim = next((d for d in ("time", "step") if d in values.dims), None)
     if dim is None:
-        raise AttnlabError(f"the array has the dimensions {values.dims}: expected 'time' or 'step' among them")
+        raise AttnlabError(
+            f"the array has the dimensions {values.dims}: expected 'time' or 'step' among them"
+        )
     if time is not None:
         given = np.asarray(time, np.float64)
         if given.shape != (values.sizes[dim],):
-            raise AttnlabError(f"time has shape {given.shape}: expected one time for each of {values.sizes[dim]} rows")
+            raise AttnlabError(
+                f"time has shape {given.shape}: expected one time for each of {values.sizes[dim]} "
+                "rows"
+            )
         return dim, xr.DataArray(given, dims=dim)
     named = "time" if "time" in values.coords and values["time"].dims == (dim,) else dim
     return dim, xr.DataArray(np.asarray(values[named], np.float64), dims=dim)
@@ -127,12 +151,15 @@ def _clock(values: xr.DataArray, time: Any) -> tuple[str, xr.DataArray]:
 def _inside(x: xr.DataArray, y: xr.DataArray, window: Window) -> tuple[xr.DataArray, xr.DataArray]:
     """The rows whose x lies in the window, ends included up to rounding."""
     if x.ndim != 1 or x.dims[0] not in y.dims or x.size != y.sizes[x.dims[0]]:
-        raise AttnlabError(f"x has the sizes {dict(x.sizes)} and y {dict(y.sizes)}: expected one shared dimension")
+        raise AttnlabError(
+            f"x has the sizes {dict(x.sizes)} and y {dict(y.sizes)}: expected one shared dimension"
+        )
     low, high = window[0] * (1 - 1e-9), window[1] * (1 + 1e-9)
     chosen = np.flatnonzero((x.values >= low) & (x.values <= high))
     if len(chosen) < 3:
         raise AttnlabError(
-            f"{len(chosen)} rows lie in {window}: a slope needs at least 3; record more rows there or move the window"
+            f"{len(chosen)} rows lie in {window}: a slope needs at least 3; record more rows "
+            "there or move the window"
         )
     dim = x.dims[0]
     return x.isel({dim: chosen}), y.isel({dim: chosen})

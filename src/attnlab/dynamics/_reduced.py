@@ -1,7 +1,8 @@
 """The reduced model: the theory's own trajectory (THEORY A5; Lu et al. 2021, section 4).
 
-One pseudo-sentence per topic word, the word and m null words, stands for all the sentences that hold the word: d + 1
-numbers per word, and the head's, instead of a data set. Its trajectory is a prediction made before any training.
+One pseudo-sentence per topic word, the word and m null words, stands for all the sentences that
+hold the word: d + 1 numbers per word, and the head's, instead of a data set. Its trajectory is a
+prediction made before any training.
 """
 
 from __future__ import annotations
@@ -26,15 +27,19 @@ from attnlab.training import At, Every, Logarithmic
 
 Schedule = Every | Logarithmic | At
 State = dict[str, PyTree]
-_STAGES = 6  # gradient evaluations of one Tsit5 step: seven stages, the last is the next step's first
+_STAGES = (
+    6  # gradient evaluations of one Tsit5 step: seven stages, the last is the next step's first
+)
 
 
 class ReducedModel(eqx.Module):
-    """``L = Σ_t P_t·CE(head(a_t ν_t), label_t)`` with ``a_t = e^{s_t} / (e^{s_t} + m_t)``, and where it starts.
+    """``L = Σ_t P_t·CE(head(a_t ν_t), label_t)`` with ``a_t = e^{s_t} / (e^{s_t} + m_t)``, and
+    where it starts.
 
     - ``embeddings`` ν: (words, d), ``scores`` s: (words,), ``head``: the start;
-    - ``query_norm`` |q|, ``labels``: (words,), ``frequency`` P_t: (words,), the share of all sentences that hold the
-      word (the shares need not sum to one), ``others`` m_t: (words,), the number of words beside it;
+    - ``query_norm`` |q|, ``labels``: (words,), ``frequency`` P_t: (words,), the share of all
+      sentences that hold the word (the shares need not sum to one), ``others`` m_t: (words,), the
+      number of words beside it;
     - ``trained`` names the parts that move, ``names`` the words.
 
     Made by ``of`` from a model, or by ``for_task`` before there is any data.
@@ -63,8 +68,8 @@ class ReducedModel(eqx.Module):
     ) -> ReducedModel:
         """The reduced model of some words of a model, usually one at its start.
 
-        ``labels``, ``frequency`` and ``others`` hold one number per word, or one for all. Frozen keys or embeddings
-        stay where they are; a trained query is outside the theory.
+        ``labels``, ``frequency`` and ``others`` hold one number per word, or one for all. Frozen
+        keys or embeddings stay where they are; a trained query is outside the theory.
 
         >>> model = WordAttentionConfig(words=50, classes=2, query_norm=1.0).init(jax.random.key(0))
         >>> reduced = ReducedModel.of(model, words=[0, 1], labels=[0, 1], frequency=0.5, others=20)
@@ -77,7 +82,10 @@ class ReducedModel(eqx.Module):
                 "train any of embeddings, keys and head, and leave the query frozen"
             )
         if not model.trained:
-            raise AttnlabError("no part of the model is trained: expected at least one of embeddings, keys and head")
+            raise AttnlabError(
+                "no part of the model is trained: expected at least one of embeddings, keys and "
+                "head"
+            )
         chosen = _checked_words(words, model.embeddings.shape[0])
         model = jax.tree.map(_doubled, model)
         classes = jax.eval_shape(model.head, model.embeddings[0]).shape[0]
@@ -95,12 +103,20 @@ class ReducedModel(eqx.Module):
 
     @classmethod
     def for_task(
-        cls, task: TopicTask, *, key: Key[Array, ""], frequency: Any = None, others: Any = None, **config: Any
+        cls,
+        task: TopicTask,
+        *,
+        key: Key[Array, ""],
+        frequency: Any = None,
+        others: Any = None,
+        **config: Any,
     ) -> ReducedModel:
-        """The topic words of a task, at a start drawn by ``WordAttentionConfig(**config)``: no data, no training.
+        """The topic words of a task, at a start drawn by ``WordAttentionConfig(**config)``: no
+        data, no training.
 
-        Only the topic words' embeddings are drawn. They, the query and the head are those that ``config.init(key)``
-        draws for the whole dictionary. ``frequency`` and ``others`` are the population's unless given.
+        Only the topic words' embeddings are drawn. They, the query and the head are those that
+        ``config.init(key)`` draws for the whole dictionary. ``frequency`` and ``others`` are the
+        population's unless given.
 
         >>> reduced = ReducedModel.for_task(TopicTask(), key=jax.random.key(0), query_norm=1.0)
         >>> reduced.names[:3], reduced.frequency[0].item(), reduced.head_trained
@@ -140,7 +156,9 @@ class ReducedModel(eqx.Module):
         return -jnp.max(self._excess(), axis=1)
 
     def _excess(self) -> Float[Array, "words classes"]:
-        """Each logit minus the label's; −∞ for the label itself, so that nothing cancels when it wins by far."""
+        """Each logit minus the label's; −∞ for the label itself, so that nothing cancels when it
+        wins by far.
+        """
         logits = jax.vmap(self.head)(self.attention[:, None] * self.embeddings)
         own = self.labels[:, None] == jnp.arange(logits.shape[1], dtype=self.labels.dtype)[None, :]
         label_logit = jnp.sum(jnp.where(own, logits, 0.0), axis=1, keepdims=True)
@@ -148,16 +166,26 @@ class ReducedModel(eqx.Module):
 
     def state(self) -> State:
         """What moves: the trained ones of embeddings, scores and the head's numbers."""
-        full = {"embeddings": self.embeddings, "keys": self.scores, "head": eqx.filter(self.head, eqx.is_inexact_array)}
+        full = {
+            "embeddings": self.embeddings,
+            "keys": self.scores,
+            "head": eqx.filter(self.head, eqx.is_inexact_array),
+        }
         return {part: full[part] for part in self.trained}
 
     def at(self, state: State) -> ReducedModel:
         """The model with these numbers in place of what moves."""
         return ReducedModel(
-            state.get("embeddings", self.embeddings), state.get("keys", self.scores),
+            state.get("embeddings", self.embeddings),
+            state.get("keys", self.scores),
             eqx.combine(state["head"], self.head) if self.head_trained else self.head,
-            self.query_norm, self.labels, self.frequency, self.others, self.trained, self.names,
-        )  # fmt: skip
+            self.query_norm,
+            self.labels,
+            self.frequency,
+            self.others,
+            self.trained,
+            self.names,
+        )
 
     def velocity(self, state: State) -> State:
         """``dν = −∂L/∂ν``, ``ds = −|q|² ∂L/∂s``, ``dW = −∂L/∂W``."""
@@ -182,7 +210,8 @@ def flow_rows(
 ) -> tuple[dict[str, Array], Array, Array]:
     """Rows at the times, number of gradient evaluations, success; pure, for ``jit`` and ``vmap``.
 
-    The flow is integrated in u = log(1 + τ), in which the late motion has a constant pace: ``dθ/du = e^u dθ/dτ``.
+    The flow is integrated in u = log(1 + τ), in which the late motion has a constant pace: ``dθ/du
+    = e^u dθ/dτ``.
     """
 
     def velocity(u: Any, state: State, args: Any) -> State:
@@ -205,13 +234,17 @@ def flow_rows(
     return solution.ys, solution.stats["num_steps"] * _STAGES + 1, reached  # pyright: ignore[reportReturnType]
 
 
-def descent_rows(model: ReducedModel, steps: Int[Array, "rows"], step_size: Any) -> dict[str, Array]:
+def descent_rows(
+    model: ReducedModel, steps: Int[Array, "rows"], step_size: Any
+) -> dict[str, Array]:
     """Rows at the steps of gradient descent; pure, for ``jit`` and ``vmap``."""
 
     def move(_: Any, state: State) -> State:
         return jax.tree.map(lambda x, v: x + step_size * v, state, model.velocity(state))
 
-    def to_row(carry: tuple[State, Array], stop: Array) -> tuple[tuple[State, Array], dict[str, Array]]:
+    def to_row(
+        carry: tuple[State, Array], stop: Array
+    ) -> tuple[tuple[State, Array], dict[str, Array]]:
         state, at = carry
         state = jax.lax.fori_loop(at, stop, move, state)
         return (state, stop), _row(model.at(state))
@@ -225,14 +258,21 @@ _descent = jax.jit(descent_rows)
 
 
 def reduced_flow(
-    model: ReducedModel, times: Any, *, rtol: float = 1e-8, atol: float = 1e-10, max_steps: int = 10_000
+    model: ReducedModel,
+    times: Any,
+    *,
+    rtol: float = 1e-8,
+    atol: float = 1e-10,
+    max_steps: int = 10_000,
 ) -> xr.Dataset:
     """The gradient flow of the reduced model at the given times, up to 1e12 and beyond.
 
-    Returns ``score``, ``norm``, ``attention`` and ``margin`` (time, word), ``loss`` (time,), the number of
-    ``gradient_evaluations``, and ``success``; rows that the integrator did not reach are nan.
+    Returns ``score``, ``norm``, ``attention`` and ``margin`` (time, word), ``loss`` (time,), the
+    number of ``gradient_evaluations``, and ``success``; rows that the integrator did not reach are
+    nan.
 
-    Adaptive Tsit5 in log time. For a two-layer head use ``reduced_descent``: ReLU kinks defeat an adaptive step.
+    Adaptive Tsit5 in log time. For a two-layer head use ``reduced_descent``: ReLU kinks defeat an
+    adaptive step.
 
     >>> model = ReducedModel.for_task(TopicTask(), key=jax.random.key(0), query_norm=1.0)
     >>> run = reduced_flow(model, [0.0, 500.0, 1e12])
@@ -247,7 +287,9 @@ def reduced_flow(
     if not rtol > 0 or not atol > 0 or max_steps < 1:
         raise AttnlabError(f"rtol={rtol}, atol={atol} and max_steps={max_steps} must be positive")
     at = _checked_times(times)
-    rows, evaluations, success = _flow(_nameless(model), jnp.asarray(at), float(rtol), float(atol), max_steps=max_steps)
+    rows, evaluations, success = _flow(
+        _nameless(model), jnp.asarray(at), float(rtol), float(atol), max_steps=max_steps
+    )
     finite = {name: np.where(np.isfinite(values), values, np.nan) for name, values in rows.items()}
     data = _dataset(finite, "time", {"time": ("time", at)}, model)
     data["gradient_evaluations"], data["success"] = int(evaluations), bool(success)
@@ -263,8 +305,9 @@ def reduced_descent(
 ) -> xr.Dataset:
     """Gradient descent on the reduced model, with any head: ``θ ← θ + step_size·velocity``.
 
-    Returns ``score``, ``norm``, ``attention`` and ``margin`` (step, word) and ``loss`` (step,), with the coordinate
-    ``time = step·step_size``, at the steps that ``train`` records with the same ``when``.
+    Returns ``score``, ``norm``, ``attention`` and ``margin`` (step, word) and ``loss`` (step,),
+    with the coordinate ``time = step·step_size``, at the steps that ``train`` records with the same
+    ``when``.
 
     >>> model = ReducedModel.for_task(TopicTask(), key=jax.random.key(0), head="two_layer", query_norm=1.0)
     >>> run = reduced_descent(model, 5000, when=Every(1000))
@@ -272,7 +315,9 @@ def reduced_descent(
     ([0.0, 100.0, 200.0, 300.0, 400.0, 500.0], True)
     """
     if steps < 0 or not step_size > 0:
-        raise AttnlabError(f"steps={steps}, step_size={step_size}: expected steps ≥ 0 and a positive step size")
+        raise AttnlabError(
+            f"steps={steps}, step_size={step_size}: expected steps ≥ 0 and a positive step size"
+        )
     recorded = when.steps(int(steps))
     rows = _descent(_nameless(model), jnp.asarray(recorded), float(step_size))
     coords = {"step": ("step", recorded), "time": ("step", recorded * float(step_size))}
@@ -285,10 +330,15 @@ def _nameless(model: ReducedModel) -> ReducedModel:
     return dataclasses.replace(model, names=())
 
 
-def _dataset(rows: dict[str, np.ndarray], dim: str, coords: dict[str, Any], model: ReducedModel) -> xr.Dataset:
+def _dataset(
+    rows: dict[str, np.ndarray], dim: str, coords: dict[str, Any], model: ReducedModel
+) -> xr.Dataset:
     if model.names:
         coords = coords | {"word": ("word", np.asarray(model.names))}
-    data = {name: ((dim, "word") if values.ndim == 2 else (dim,), values) for name, values in rows.items()}
+    data = {
+        name: ((dim, "word") if values.ndim == 2 else (dim,), values)
+        for name, values in rows.items()
+    }
     return xr.Dataset(data, coords).assign(query_norm=float(model.query_norm))
 
 
@@ -300,7 +350,12 @@ def _doubled(leaf: Any) -> Any:
 
 def _checked_words(words: Iterable[int | np.integer], count: int) -> Int[np.ndarray, "chosen"]:
     chosen = np.asarray(list(words))
-    if chosen.size == 0 or not np.issubdtype(chosen.dtype, np.integer) or chosen.min() < 0 or chosen.max() >= count:
+    if (
+        chosen.size == 0
+        or not np.issubdtype(chosen.dtype, np.integer)
+        or chosen.min() < 0
+        or chosen.max() >= count
+    ):
         raise AttnlabError(
             f"words={chosen.tolist()}: expected one or more word numbers in 0..{count - 1}; "
             "corpus.word_ids gives the numbers of names"
@@ -311,10 +366,13 @@ def _checked_words(words: Iterable[int | np.integer], count: int) -> Int[np.ndar
 def _checked_labels(given: Any, words: int, classes: int) -> Int[Array, "words"]:
     labels = np.asarray(given)
     if not np.issubdtype(labels.dtype, np.integer) or labels.shape not in ((), (words,)):
-        raise AttnlabError(f"labels={given!r}: expected one class number for each of the {words} words")
+        raise AttnlabError(
+            f"labels={given!r}: expected one class number for each of the {words} words"
+        )
     if labels.min() < 0 or labels.max() >= classes:
         raise AttnlabError(
-            f"labels lie in {labels.min()}..{labels.max()}, but the head has the classes 0..{classes - 1}"
+            f"labels lie in {labels.min()}..{labels.max()}, but the head has the classes "
+            f"0..{classes - 1}"
         )
     return jnp.asarray(np.broadcast_to(labels, (words,)), jnp.int32)
 
@@ -322,22 +380,38 @@ def _checked_labels(given: Any, words: int, classes: int) -> Int[Array, "words"]
 def _per_word(name: str, given: Any, words: int, *, positive: bool) -> Float[Array, "words"]:
     values = np.asarray(given, np.float64)
     if values.shape not in ((), (words,)):
-        raise AttnlabError(f"{name} has shape {values.shape}: expected one number, or one for each of {words} words")
+        raise AttnlabError(
+            f"{name} has shape {values.shape}: expected one number, or one for each of {words} "
+            "words"
+        )
     if not np.isfinite(values).all() or values.min() < 0 or (positive and values.min() == 0):
-        raise AttnlabError(f"{name}={values.tolist()}: expected finite numbers {'above 0' if positive else '≥ 0'}")
+        raise AttnlabError(
+            f"{name}={values.tolist()}: expected finite numbers {'above 0' if positive else '≥ 0'}"
+        )
     return jnp.asarray(np.broadcast_to(values, (words,)))
 
 
 def _checked_names(names: Sequence[str] | None, words: int) -> tuple[str, ...]:
     if names is not None and len(names) != words:
-        raise AttnlabError(f"got {len(names)} names for {words} words; give one name per word, or none")
+        raise AttnlabError(
+            f"got {len(names)} names for {words} words; give one name per word, or none"
+        )
     return tuple(names or ())
 
 
 def _checked_times(times: Any) -> Float[np.ndarray, "rows"]:
     at = np.asarray(times, np.float64)
-    if at.ndim != 1 or at.size == 0 or not np.isfinite(at).all() or at[0] < 0 or (np.diff(at) <= 0).any():
-        raise AttnlabError("times must be a list of finite, strictly increasing numbers ≥ 0; the flow starts at time 0")
+    if (
+        at.ndim != 1
+        or at.size == 0
+        or not np.isfinite(at).all()
+        or at[0] < 0
+        or (np.diff(at) <= 0).any()
+    ):
+        raise AttnlabError(
+            "times must be a list of finite, strictly increasing numbers ≥ 0; the flow starts at "
+            "time 0"
+        )
     if at[-1] == 0:
         raise AttnlabError("times ends at 0: expected at least one time after the start")
     return at

@@ -1,6 +1,8 @@
-"""The relation between a word's score and the norm of its embedding (SEN; THEORY A3, Lu et al. 2021, section 4).
+"""The relation between a word's score and the norm of its embedding (SEN; THEORY A3, Lu et al.
+2021, section 4).
 
-Functions take arrays or labelled arrays and broadcast by name; probes record inside the loop what they need.
+Functions take arrays or labelled arrays and broadcast by name; probes record inside the loop what
+they need.
 """
 
 from __future__ import annotations
@@ -24,9 +26,10 @@ Form = Literal["plain", "corrected", "refined"]
 class SenTerms(AbstractProbe):
     """``i1`` and ``i2``: what discrete steps add to the relation, summed over every step so far.
 
-    ``I₁ = ½ Σ_k |Δν_k|²`` and ``I₂ = Σ_k step Σ_{n∋w} a_n c_n·g_n`` with ``g_n = −∂L/∂c_n``. For a head with a linear
-    first layer ``c_n·g_n = −p_n·∂L/∂p_n`` of the projected context p, so no context is formed. I₂ serves the exact
-    identity alone and costs a quarter of a step: ``second=False`` leaves it out.
+    ``I₁ = ½ Σ_k |Δν_k|²`` and ``I₂ = Σ_k step Σ_{n∋w} a_n c_n·g_n`` with ``g_n = −∂L/∂c_n``. For a
+    head with a linear first layer ``c_n·g_n = −p_n·∂L/∂p_n`` of the projected context p, so no
+    context is formed. I₂ serves the exact identity alone and costs a quarter of a step:
+    ``second=False`` leaves it out.
     """
 
     second: bool = True
@@ -70,10 +73,11 @@ class SenTerms(AbstractProbe):
 
 @dataclass(frozen=True)
 class Surroundings(InstantProbe):
-    """What the refined relation measures instead of assuming: the other words of a word's sentences.
+    """What the refined relation measures instead of assuming: the other words of a word's
+    sentences.
 
-    ``others_mass`` is ⟨Z_o⟩, the mean over sentences of the other words' e^s; ``offset_norm`` is |ν − ⟨o⟩|, the
-    distance of the embedding from the mean context of the other words.
+    ``others_mass`` is ⟨Z_o⟩, the mean over sentences of the other words' e^s; ``offset_norm`` is |ν
+    − ⟨o⟩|, the distance of the embedding from the mean context of the other words.
     """
 
     @property
@@ -82,7 +86,9 @@ class Surroundings(InstantProbe):
         return {"others_mass": ("word",), "offset_norm": ("word",)}
 
     def look(self, moment: Moment) -> dict[str, Array]:
-        """Sums over the sentences of each word, without forming a context per pair of word and sentence."""
+        """Sums over the sentences of each word, without forming a context per pair of word and
+        sentence.
+        """
         incidence, index = moment.objective.incidence, moment.objective.incidence.by_word
         s, nu = moment.frame.scores(moment.trained), moment.frame.embeddings(moment.trained)
         top = jnp.max(s)
@@ -91,8 +97,11 @@ class Surroundings(InstantProbe):
         own = index.weights * e[index.rows, 0]
         others = jnp.maximum(sums[index.ids, 0] - own, 0)
         inverse = jnp.where(others > 0, 1 / jnp.where(others > 0, others, 1), 0)
-        # Σ_k (C_{n(k)} − own_k ν) / others_k over the sentences n(k) of a word: a row sum with weights of its own.
-        weighted = eqx.tree_at(lambda x: x.by_word.weights, incidence, inverse).word_sums(sums[:, 1:])
+        # Σ_k (C_{n(k)} − own_k ν) / others_k over the sentences n(k) of a word: a row sum with
+        # weights of its own.
+        weighted = eqx.tree_at(lambda x: x.by_word.weights, incidence, inverse).word_sums(
+            sums[:, 1:]
+        )
         ones = jnp.ones((incidence.sentences, 1), s.dtype)
         share = eqx.tree_at(lambda x: x.by_word.weights, incidence, own * inverse).word_sums(ones)
         mass = eqx.tree_at(lambda x: x.by_word.weights, incidence, others).word_sums(ones)[:, 0]
@@ -100,10 +109,15 @@ class Surroundings(InstantProbe):
         mean_other = (weighted - share * nu) / present[:, None]
         offset = jnp.sqrt(jnp.sum((nu - mean_other) ** 2, axis=1))
         chosen = moment.words
-        return {"others_mass": (jnp.exp(top) * mass / present)[chosen], "offset_norm": offset[chosen]}
+        return {
+            "others_mass": (jnp.exp(top) * mass / present)[chosen],
+            "offset_norm": offset[chosen],
+        }
 
 
-def sen_norm(score: Any, *, others: Any, query_norm: Any, initial_norm: Any = 0.0, i1: Any = 0.0) -> Any:
+def sen_norm(
+    score: Any, *, others: Any, query_norm: Any, initial_norm: Any = 0.0, i1: Any = 0.0
+) -> Any:
     """``|q||ν|`` predicted from the score: ``√max(0, 2(s + (e^s − 1)/m + |q|² I₁) + |q|²|ν₀|²)``.
 
     ``others`` is m, the weight of the other words of a sentence. Keys start at zero.
@@ -115,8 +129,11 @@ def sen_norm(score: Any, *, others: Any, query_norm: Any, initial_norm: Any = 0.
     return np.sqrt(np.maximum(2 * half + query_norm**2 * initial_norm**2, 0.0))
 
 
-def sen_error(data: xr.Dataset, others: Any, *, form: Form = "plain", least_score: float = 0.05) -> xr.DataArray:
-    """Relative error of the predicted ``|q||ν|`` against the measured one; nan where the score is ≤ ``least_score``.
+def sen_error(
+    data: xr.Dataset, others: Any, *, form: Form = "plain", least_score: float = 0.05
+) -> xr.DataArray:
+    """Relative error of the predicted ``|q||ν|`` against the measured one; nan where the score is ≤
+    ``least_score``.
 
     - ``"plain"``: the relation with ``others`` words beside each word (a number, or one per word);
     - ``"corrected"``: with I₁, what descent misses of the flow; needs ``SenTerms``;
@@ -135,7 +152,9 @@ def sen_error(data: xr.Dataset, others: Any, *, form: Form = "plain", least_scor
         _need(data, "i1")
         i1 = data.i1
     start = norm.sel(step=0, drop=True)
-    predicted = sen_norm(data.score, others=others, query_norm=data.query_norm, initial_norm=start, i1=i1)
+    predicted = sen_norm(
+        data.score, others=others, query_norm=data.query_norm, initial_norm=start, i1=i1
+    )
     measured = data.query_norm * norm
     error = abs(predicted - measured) / measured.where(measured > 0)
     return error.where(data.score > least_score).rename("sen_error")
@@ -144,7 +163,8 @@ def sen_error(data: xr.Dataset, others: Any, *, form: Form = "plain", least_scor
 def identity_error(data: xr.Dataset, *, least_score: float = 1e-3) -> xr.DataArray:
     """Relative error of the exact discrete identity, nan where ``|s| ≤ least_score``.
 
-    ``s(T) − s(0) = |q|² [½(|ν(T)|² − |ν(0)|²) − I₁ − I₂]`` holds for gradient descent and SGD with a frozen query.
+    ``s(T) − s(0) = |q|² [½(|ν(T)|² − |ν(0)|²) − I₁ − I₂]`` holds for gradient descent and SGD with
+    a frozen query.
     """
     _need(data, "score", "norm", "query_norm", "i1", "i2")
     gained = data.score - data.score.sel(step=0, drop=True)

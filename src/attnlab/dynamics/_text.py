@@ -1,7 +1,8 @@
-"""Attention on real text (THEORY A7): which words it goes to, since when, and what the relation says of them.
+"""Attention on real text (THEORY A7): which words it goes to, since when, and what the relation
+says of them.
 
-All functions take what ``train(..., words=None)`` recorded of *every* word, and the training corpus; they look at
-sentences without padding, and keep other dimensions (``seed``, ``step``).
+All functions take what ``train(..., words=None)`` recorded of *every* word, and the training
+corpus; they look at sentences without padding, and keep other dimensions (``seed``, ``step``).
 """
 
 from __future__ import annotations
@@ -23,13 +24,17 @@ Triple = tuple[int, str, str]
 _PURE_WORDS = 3  # of each class and sentence, among which a telling pair is looked for
 
 
-def attended(score: xr.DataArray, corpus: Corpus, words: xr.Dataset, *, least: bool = False) -> xr.Dataset:
-    """Means over sentences of what ``words`` says of each sentence's top-attended word, step by step.
+def attended(
+    score: xr.DataArray, corpus: Corpus, words: xr.Dataset, *, least: bool = False
+) -> xr.Dataset:
+    """Means over sentences of what ``words`` says of each sentence's top-attended word, step by
+    step.
 
-    The top-attended word of a sentence is the one of the highest score, however often it stands there; words of equal
-    score share it evenly, so that the row of step 0, where all scores are equal, is that of a word taken at random.
-    ``words``: numbers per word, as ``excess_purity`` gives them; what is no number is left out. ``least`` takes the
-    least attended word instead: the control.
+    The top-attended word of a sentence is the one of the highest score, however often it stands
+    there; words of equal score share it evenly, so that the row of step 0, where all scores are
+    equal, is that of a word taken at random. ``words``: numbers per word, as ``excess_purity``
+    gives them; what is no number is left out. ``least`` takes the least attended word instead: the
+    control.
 
     >>> corpus = Corpus.from_tokens([["good", "film"], ["bad", "film"]], labels=["pos", "neg"])
     >>> names = {"word": ["bad", "film", "good"]}
@@ -39,9 +44,15 @@ def attended(score: xr.DataArray, corpus: Corpus, words: xr.Dataset, *, least: b
     [0.5, 1.0]
     """
     rows = _whole(score, corpus).transpose(..., "word")
-    told = [str(name) for name, values in words.data_vars.items() if np.issubdtype(values.dtype, np.number)]
+    told = [
+        str(name)
+        for name, values in words.data_vars.items()
+        if np.issubdtype(values.dtype, np.number)
+    ]
     if not told:
-        raise AttnlabError(f"words says no number of any word, only {list(words)}: give what excess_purity returns")
+        raise AttnlabError(
+            f"words says no number of any word, only {list(words)}: give what excess_purity returns"
+        )
     table = np.stack([_whole(words[name], corpus).values.astype(np.float64) for name in told])
     flat = rows.values.reshape(-1, rows.sizes["word"])
     means = np.stack([_mean_of_top(-row if least else row, corpus, table) for row in flat])
@@ -62,28 +73,44 @@ def _mean_of_top(score: ndarray, corpus: Corpus, table: ndarray) -> Float[ndarra
 
 
 def competition(data: xr.Dataset, corpus: Corpus, triples: Sequence[Triple]) -> xr.Dataset:
-    """Two words of one sentence over training: ``weight`` (attention of all their occurrences), ``score``, ``norm``.
+    """Two words of one sentence over training: ``weight`` (attention of all their occurrences),
+    ``score``, ``norm``.
 
-    ``triples``: (sentence, word, word), as ``telling_pairs`` finds them. Dimensions (pair, side, …) before those of
-    ``data``, with ``competitor`` (pair, side) the words and ``sentence`` (pair) the sentence's number.
+    ``triples``: (sentence, word, word), as ``telling_pairs`` finds them. Dimensions (pair, side, …)
+    before those of ``data``, with ``competitor`` (pair, side) the words and ``sentence`` (pair) the
+    sentence's number.
     """
     _whole(data.score, corpus)
     weights, scores, norms = [], [], []
     for sentence, *pair in triples:
         span = slice(corpus.offsets[sentence], corpus.offsets[sentence + 1])
         numbers = corpus.word_ids(pair)
-        absent = [word for word, n in zip(pair, numbers, strict=True) if n not in corpus.words[span]]
+        absent = [
+            word for word, n in zip(pair, numbers, strict=True) if n not in corpus.words[span]
+        ]
         if absent:
-            raise AttnlabError(f"the word {absent[0]!r} is not in sentence {sentence}: {corpus.sentence(sentence)}")
+            raise AttnlabError(
+                f"the word {absent[0]!r} is not in sentence {sentence}: {corpus.sentence(sentence)}"
+            )
         all_scores = data.score.isel(word=corpus.words[span])
-        mass = xr.DataArray(corpus.counts[span], dims="word") * np.exp(all_scores - all_scores.max("word"))
+        mass = xr.DataArray(corpus.counts[span], dims="word") * np.exp(
+            all_scores - all_scores.max("word")
+        )
         share = (mass / mass.sum("word")).isel(word=np.searchsorted(corpus.words[span], numbers))
-        for found, values in ((weights, share), (scores, data.score.isel(word=numbers)),
-                              (norms, data.norm.isel(word=numbers))):  # fmt: skip
+        for found, values in (
+            (weights, share),
+            (scores, data.score.isel(word=numbers)),
+            (norms, data.norm.isel(word=numbers)),
+        ):
             found.append(values.drop_vars("word").rename(word="side").transpose("side", ...))
     if not triples:
-        raise AttnlabError("competition: no pair given; telling_pairs finds some, or name (sentence, word, word)")
-    joined = {n: xr.concat(v, "pair") for n, v in (("weight", weights), ("score", scores), ("norm", norms))}
+        raise AttnlabError(
+            "competition: no pair given; telling_pairs finds some, or name (sentence, word, word)"
+        )
+    joined = {
+        n: xr.concat(v, "pair")
+        for n, v in (("weight", weights), ("score", scores), ("norm", norms))
+    }
     return xr.Dataset(joined).assign(
         competitor=(("pair", "side"), np.asarray([pair for _, *pair in triples], dtype=np.str_)),
         sentence=("pair", np.asarray([sentence for sentence, *_ in triples])),
@@ -99,12 +126,14 @@ def telling_pairs(
     least_excess: float = 0.2,
     least_frequency: int = 10,
 ) -> list[Triple]:
-    """Sentences in which two pure words of different classes compete, and the order of attention changes.
+    """Sentences in which two pure words of different classes compete, and the order of attention
+    changes.
 
-    Among words with at least this excess purity and frequency (``words`` as from ``excess_purity``), the purest few
-    of each class and sentence are paired; a pair is as telling as the smaller of the two leads, ``max_t (s_a − s_b)``
-    and ``max_t (s_b − s_a)``. The ``count`` most telling pairs that share no word are returned, best first, as
-    (sentence, earlier leader, later leader); fewer, or none, where no order changes.
+    Among words with at least this excess purity and frequency (``words`` as from
+    ``excess_purity``), the purest few of each class and sentence are paired; a pair is as telling
+    as the smaller of the two leads, ``max_t (s_a − s_b)`` and ``max_t (s_b − s_a)``. The ``count``
+    most telling pairs that share no word are returned, best first, as (sentence, earlier leader,
+    later leader); fewer, or none, where no order changes.
     """
     path = _whole(score, corpus).transpose("step", "word").values
     keep = (words.excess.values >= least_excess) & (words.frequency.values >= least_frequency)
@@ -129,14 +158,22 @@ def telling_pairs(
     return chosen
 
 
-def _pure_pairs(corpus: Corpus, keep: ndarray, purity: ndarray, leaning: ndarray) -> Iterator[tuple[int, int, int]]:
-    """(sentence, word, word) of the purest words that lean to different classes; words by number, rising."""
+def _pure_pairs(
+    corpus: Corpus, keep: ndarray, purity: ndarray, leaning: ndarray
+) -> Iterator[tuple[int, int, int]]:
+    """(sentence, word, word) of the purest words that lean to different classes; words by number,
+    rising.
+    """
     entries = np.flatnonzero(keep[corpus.words])
     bounds = np.searchsorted(entries, corpus.offsets)
     for sentence in np.flatnonzero(np.diff(bounds) > 1):
         inside = corpus.words[entries[bounds[sentence] : bounds[sentence + 1]]]
         ranked = inside[np.argsort(-purity[inside], kind="stable")]
-        purest = [w for kind in np.unique(leaning[inside]) for w in ranked[leaning[ranked] == kind][:_PURE_WORDS]]
+        purest = [
+            w
+            for kind in np.unique(leaning[inside])
+            for w in ranked[leaning[ranked] == kind][:_PURE_WORDS]
+        ]
         for a in purest:
             for b in purest:
                 if a < b and leaning[a] != leaning[b]:
@@ -144,12 +181,13 @@ def _pure_pairs(corpus: Corpus, keep: ndarray, purity: ndarray, leaning: ndarray
 
 
 def text_sen(data: xr.Dataset, corpus: Corpus, *, step: int, words: int = 100) -> xr.Dataset:
-    """The score–norm relation of the top-score words at one step, with m per word (``corpus.mean_others``).
+    """The score–norm relation of the top-score words at one step, with m per word
+    (``corpus.mean_others``).
 
-    For one run (dimensions ``step`` and ``word``), with dimension ``word``, highest score first: ``score``,
-    ``others`` m, ``scaled_norm`` |q||ν|, ``predicted_scaled_norm`` in the plain form, ``sen_error``, its relative
-    error, and ``sen_error_corrected`` and ``sen_error_refined`` where ``SenTerms`` and ``Surroundings`` were recorded.
-    Errors are nan for scores of at most 0.05.
+    For one run (dimensions ``step`` and ``word``), with dimension ``word``, highest score first:
+    ``score``, ``others`` m, ``scaled_norm`` |q||ν|, ``predicted_scaled_norm`` in the plain form,
+    ``sen_error``, its relative error, and ``sen_error_corrected`` and ``sen_error_refined`` where
+    ``SenTerms`` and ``Surroundings`` were recorded. Errors are nan for scores of at most 0.05.
     """
     numbers = top_words(data.score, corpus, step=step, words=words)
     rows = np.unique([0, step])
@@ -166,20 +204,29 @@ def text_sen(data: xr.Dataset, corpus: Corpus, *, step: int, words: int = 100) -
         "sen_error": sen_error(chosen, others).sel(step=step, drop=True),
     }
     if "i1" in data:
-        found["sen_error_corrected"] = sen_error(chosen, others, form="corrected").sel(step=step, drop=True)
+        found["sen_error_corrected"] = sen_error(chosen, others, form="corrected").sel(
+            step=step, drop=True
+        )
     if "others_mass" in data:
-        found["sen_error_refined"] = sen_error(chosen, others, form="refined").sel(step=step, drop=True)
+        found["sen_error_refined"] = sen_error(chosen, others, form="refined").sel(
+            step=step, drop=True
+        )
     return xr.Dataset(found).drop_vars("time", errors="ignore")
 
 
-def word_table(data: xr.Dataset, corpus: Corpus, words: xr.Dataset, *, step: int, top: int | None = 200) -> xr.Dataset:
+def word_table(
+    data: xr.Dataset, corpus: Corpus, words: xr.Dataset, *, step: int, top: int | None = 200
+) -> xr.Dataset:
     """The words of the highest score at one step of one run, and what is known of each.
 
-    With dimension ``word``, highest score first: ``score``, ``norm``, ``onset`` (the step at which the score first
-    reaches half of what it is here; nan for a score that is not above zero), ``others`` m, and all that ``words`` says
-    (as from ``excess_purity``: purity, excess, frequency, leaning). ``top=None`` lists the whole vocabulary.
+    With dimension ``word``, highest score first: ``score``, ``norm``, ``onset`` (the step at which
+    the score first reaches half of what it is here; nan for a score that is not above zero),
+    ``others`` m, and all that ``words`` says (as from ``excess_purity``: purity, excess, frequency,
+    leaning). ``top=None`` lists the whole vocabulary.
     """
-    numbers = top_words(data.score, corpus, step=step, words=len(corpus.vocabulary) if top is None else top)
+    numbers = top_words(
+        data.score, corpus, step=step, words=len(corpus.vocabulary) if top is None else top
+    )
     chosen = data.isel(word=numbers)
     now = chosen.sel(step=step, drop=True)
     upto = chosen.score.sel(step=slice(0, step)).astype(np.float64)
@@ -197,19 +244,27 @@ def top_words(score: xr.DataArray, corpus: Corpus, *, step: int, words: int) -> 
     row = _whole(score, corpus)
     if step not in row.step.values:
         raise AttnlabError(
-            f"step {step} was not recorded; recorded were {row.step.values[[0, 1, -1]].tolist()} and so on"
+            f"step {step} was not recorded; recorded were {row.step.values[[0, 1, -1]].tolist()} "
+            "and so on"
         )
     values = row.sel(step=step).values
     if values.ndim != 1:
-        raise AttnlabError(f"expected one run with the dimensions step and word, got {row.dims}: choose a seed first")
+        raise AttnlabError(
+            f"expected one run with the dimensions step and word, got {row.dims}: choose a seed "
+            "first"
+        )
     return np.argsort(-values, kind="stable")[:words]
 
 
 def _whole(values: xr.DataArray, corpus: Corpus) -> xr.DataArray:
     """The values, if they are those of all words of the corpus."""
-    if values.sizes.get("word") != len(corpus.vocabulary) or not np.array_equal(values.word, word_names(corpus)):
+    if values.sizes.get("word") != len(corpus.vocabulary) or not np.array_equal(
+        values.word, word_names(corpus)
+    ):
         raise AttnlabError(
-            f"{values.name or 'values'} of {values.sizes.get('word', 0)} words, expected those of all "
-            f"{len(corpus.vocabulary)} of the corpus in its order: record every word, train(..., words=None)"
+            f"{values.name or 'values'} of {values.sizes.get('word', 0)} words, expected those of "
+            "all "
+            f"{len(corpus.vocabulary)} of the corpus in its order: record every word, train(..., "
+            "words=None)"
         )
     return values

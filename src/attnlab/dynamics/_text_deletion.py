@@ -18,20 +18,26 @@ REMOVED = ("top", "random")
 
 
 def deletion_test(model: WordAttention, corpus: Corpus, *, seed: int) -> xr.Dataset:
-    """How often removing the top-attended word of a sentence flips the prediction, against a random other word of it.
+    """How often removing the top-attended word of a sentence flips the prediction, against a random
+    other word of it.
 
-    All occurrences of a word are removed. The top-attended word has the highest score (of equal ones the first in the
-    vocabulary); the random one is drawn evenly from the others by ``seed``. Sentences of one word are left out.
+    All occurrences of a word are removed. The top-attended word has the highest score (of equal
+    ones the first in the vocabulary); the random one is drawn evenly from the others by ``seed``.
+    Sentences of one word are left out.
 
-    - ``flips``, ``flips_low``, ``flips_high`` (removed: top, random): share of sentences whose prediction flips, with
-      its exact 95 % interval; ``only`` (removed): sentences that this removal flips and the other does not.
-    - ``preference``, ``_low``, ``_high``: of the sentences that just one of the two flips, the share where it is the
-      top word; 0.5 if attention meant nothing; nan if there is none. This is the paired comparison.
+    - ``flips``, ``flips_low``, ``flips_high`` (removed: top, random): share of sentences whose
+      prediction flips, with its exact 95 % interval; ``only`` (removed): sentences that this
+      removal flips and the other does not.
+    - ``preference``, ``_low``, ``_high``: of the sentences that just one of the two flips, the
+      share where it is the top word; 0.5 if attention meant nothing; nan if there is none. This is
+      the paired comparison.
     - ``sentences``: how many were tested; ``left_out``: how many have one word only.
     """
     long = np.diff(corpus.offsets) > 1
     if not long.any():
-        raise AttnlabError(f"all {len(corpus)} sentences have one word only: nothing would be left of any")
+        raise AttnlabError(
+            f"all {len(corpus)} sentences have one word only: nothing would be left of any"
+        )
     tested, model = corpus.subset(long), jax.tree.map(jnp.asarray, model)
     top = _top_entries(np.asarray(model.scores()), tested)
     before = _predicted(model, tested)
@@ -50,7 +56,11 @@ def deletion_test(model: WordAttention, corpus: Corpus, *, seed: int) -> xr.Data
         "sentences": len(tested),
         "left_out": int((~long).sum()),
     }
-    for name, end in (("preference", "estimate"), ("preference_low", "low"), ("preference_high", "high")):
+    for name, end in (
+        ("preference", "estimate"),
+        ("preference_low", "low"),
+        ("preference_high", "high"),
+    ):
         found[name] = np.nan if prefer is None else getattr(prefer, end)
     return xr.Dataset(found, {"removed": list(REMOVED)}, {"seed": seed, "level": 0.95})
 
@@ -72,7 +82,9 @@ def _first(chosen: Bool[ndarray, "entries"], corpus: Corpus) -> Int[ndarray, "se
     return places[np.searchsorted(places, corpus.offsets[:-1])]
 
 
-def _other_entries(corpus: Corpus, top: Int[ndarray, "sentences"], seed: int) -> Int[ndarray, "sentences"]:
+def _other_entries(
+    corpus: Corpus, top: Int[ndarray, "sentences"], seed: int
+) -> Int[ndarray, "sentences"]:
     """For each sentence an entry drawn evenly from all but the top one."""
     sizes = np.diff(corpus.offsets)
     drawn = np.random.default_rng(seed).integers(0, sizes - 1)
@@ -86,5 +98,10 @@ def _without(corpus: Corpus, entries: Int[ndarray, "sentences"]) -> Corpus:
     kept[entries] = False
     offsets = corpus.offsets - np.arange(len(corpus) + 1)
     return Corpus(
-        offsets, corpus.words[kept], corpus.counts[kept], corpus.labels, corpus.vocabulary, corpus.classes
-    )  # fmt: skip
+        offsets,
+        corpus.words[kept],
+        corpus.counts[kept],
+        corpus.labels,
+        corpus.vocabulary,
+        corpus.classes,
+    )

@@ -1,4 +1,6 @@
-"""How much a word says about the class: its purity, and what is left of it beyond chance (THEORY A7)."""
+"""How much a word says about the class: its purity, and what is left of it beyond chance (THEORY
+A7).
+"""
 
 from __future__ import annotations
 
@@ -29,25 +31,30 @@ def class_counts(corpus: Corpus) -> Int[ndarray, "words classes"]:
 
 
 def purity(corpus: Corpus) -> xr.DataArray:
-    """δ(w): 1 where a word occurs in sentences of one class alone, 0 where all classes have an equal share.
+    """δ(w): 1 where a word occurs in sentences of one class alone, 0 where all classes have an
+    equal share.
 
-    ``δ = (K·max_k share_k − 1)/(K − 1)`` over the K classes of the sentences that contain w (however often each does);
-    for two classes this is ``|pos − neg|/(pos + neg)``. It is nan for a word that does not occur.
+    ``δ = (K·max_k share_k − 1)/(K − 1)`` over the K classes of the sentences that contain w
+    (however often each does); for two classes this is ``|pos − neg|/(pos + neg)``. It is nan for a
+    word that does not occur.
 
     >>> corpus = Corpus.from_tokens([["good", "film"], ["bad", "film"], ["bad", "good"], ["bad"]], labels="pnnn")
     >>> purity(corpus).sel(word=["bad", "film", "good"]).values.tolist()
     [1.0, 0.0, 0.0]
     """
-    return xr.DataArray(_purity(class_counts(corpus)), {"word": word_names(corpus)}, "word", name="purity")
+    return xr.DataArray(
+        _purity(class_counts(corpus)), {"word": word_names(corpus)}, "word", name="purity"
+    )
 
 
 def excess_purity(corpus: Corpus, *, seed: int, permutations: int = 200) -> xr.Dataset:
     """Purity over what permuted labels give: rare words are pure by chance.
 
-    With dimension ``word``: ``purity`` δ; ``null`` and ``spread``, mean and standard deviation of δ over so many random
-    permutations of the sentences' labels; ``excess = purity − null``; ``frequency``, in how many sentences the word
-    occurs; ``leaning``, the class that has most of them (empty where several do). A word of one sentence has δ = 1
-    under every permutation, so that its excess is 0.
+    With dimension ``word``: ``purity`` δ; ``null`` and ``spread``, mean and standard deviation of δ
+    over so many random permutations of the sentences' labels; ``excess = purity − null``;
+    ``frequency``, in how many sentences the word occurs; ``leaning``, the class that has most of
+    them (empty where several do). A word of one sentence has δ = 1 under every permutation, so that
+    its excess is 0.
 
     >>> corpus = Corpus.from_tokens([["good", "film"], ["bad", "film"]] * 20, labels=["pos", "neg"] * 20)
     >>> found = excess_purity(corpus, seed=0)
@@ -64,11 +71,17 @@ def excess_purity(corpus: Corpus, *, seed: int, permutations: int = 200) -> xr.D
     null, seen = total / permutations, _purity(counts)
     variance = np.maximum(square - permutations * null**2, 0) / (permutations - 1)
     variables = {
-        "purity": seen, "null": null, "spread": np.sqrt(variance), "excess": seen - null,
-        "frequency": corpus.sentence_frequency, "leaning": _leaning(counts, corpus.classes),
-    }  # fmt: skip
+        "purity": seen,
+        "null": null,
+        "spread": np.sqrt(variance),
+        "excess": seen - null,
+        "frequency": corpus.sentence_frequency,
+        "leaning": _leaning(counts, corpus.classes),
+    }
     attrs = {"permutations": permutations, "seed": seed}
-    return xr.Dataset({k: ("word", v) for k, v in variables.items()}, {"word": word_names(corpus)}, attrs)
+    return xr.Dataset(
+        {k: ("word", v) for k, v in variables.items()}, {"word": word_names(corpus)}, attrs
+    )
 
 
 def word_names(corpus: Corpus) -> Shaped[ndarray, "words"]:
@@ -88,7 +101,9 @@ def _leaning(counts: ndarray, classes: tuple[str, ...]) -> Shaped[ndarray, "word
     return np.where(sole, np.asarray(classes, dtype=np.str_)[counts.argmax(axis=1)], "")
 
 
-def _permuted_purities(corpus: Corpus, seed: int, permutations: int) -> Iterator[Float[ndarray, "words some"]]:
+def _permuted_purities(
+    corpus: Corpus, seed: int, permutations: int
+) -> Iterator[Float[ndarray, "words some"]]:
     """δ of every word under permuted labels, some permutations at a time."""
     index, words, classes = corpus.by_word, len(corpus.vocabulary), len(corpus.classes)
     # Counts stay far below 2²⁴, so that float32 holds them exactly.

@@ -15,7 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from attnlab._errors import AttnlabError
 from attnlab.estimators._files import read_model, write_model
-from attnlab.estimators._inputs import as_labels, as_seed, as_texts, as_tokenizer, as_weights, hold_out
+from attnlab.estimators._inputs import (
+    as_labels,
+    as_seed,
+    as_texts,
+    as_tokenizer,
+    as_weights,
+    hold_out,
+)
 from attnlab.estimators._pool import Pooled, encoded_parts, log_softmax
 from attnlab.estimators._train import Training, fit_words
 from attnlab.models import WordAttention, WordAttentionConfig
@@ -26,27 +33,37 @@ _STEP_SIZES = {"adam": 0.01, "descent": 1.0}
 
 
 class AttentionClassifier(ClassifierMixin, BaseEstimator):
-    """Classify texts by the words they attend to: ``a = norm(s)`` over a text, logits = head(Σ_w a_w ν_w).
+    """Classify texts by the words they attend to: ``a = norm(s)`` over a text, logits = head(Σ_w
+    a_w ν_w).
 
-    Texts go in as strings, ``fit(["a fine film", …], y)``; scikit-learn's tools (``Pipeline``, ``GridSearchCV``,
-    ``cross_val_score``, ``learning_curve``, ``clone``) take it as any other classifier.
+    Texts go in as strings, ``fit(["a fine film", …], y)``; scikit-learn's tools (``Pipeline``,
+    ``GridSearchCV``, ``cross_val_score``, ``learning_curve``, ``clone``) take it as any other
+    classifier.
 
-    - ``dim``: size of the embeddings ν. ``pooling``: ``"attention"``, or ``"mean"`` with equal weights for all words.
-    - ``normaliser``: ``"softmax"``, ``"softmax:T"``, ``"sparsemax"``, ``"entmax15"`` or ``"topK"``; ``attnlab advise``
-      says which to try. Others than softmax are slower, the more so the longer the longest text is.
-    - ``head``: ``"linear"``, ``"fixed"`` (drawn, not trained) or ``"two_layer"`` with ``hidden`` units.
-    - ``optimizer``: ``"adam"`` or ``"descent"``, with ``step_size`` (``None``: 0.01 and 1) and ``weight_decay``.
-    - ``steps``, ``batch_size``: at most so many steps of so many texts each; ``None`` for all texts at every step.
-    - ``early_stopping``: a share ``validation_fraction`` of the texts is held out (stratified, equal texts on one
-      side), and the step of their least loss is kept; training ends after ``patience`` fiftieths of the steps without
-      a lower one. Nothing is held out where that would be fewer than 50 texts, or where a class has a single text.
+    - ``dim``: size of the embeddings ν. ``pooling``: ``"attention"``, or ``"mean"`` with equal
+      weights for all words.
+    - ``normaliser``: ``"softmax"``, ``"softmax:T"``, ``"sparsemax"``, ``"entmax15"`` or ``"topK"``;
+      ``attnlab advise`` says which to try. Others than softmax are slower, the more so the longer
+      the longest text is.
+    - ``head``: ``"linear"``, ``"fixed"`` (drawn, not trained) or ``"two_layer"`` with ``hidden``
+      units.
+    - ``optimizer``: ``"adam"`` or ``"descent"``, with ``step_size`` (``None``: 0.01 and 1) and
+      ``weight_decay``.
+    - ``steps``, ``batch_size``: at most so many steps of so many texts each; ``None`` for all texts
+      at every step.
+    - ``early_stopping``: a share ``validation_fraction`` of the texts is held out (stratified,
+      equal texts on one side), and the step of their least loss is kept; training ends after
+      ``patience`` fiftieths of the steps without a lower one. Nothing is held out where that would
+      be fewer than 50 texts, or where a class has a single text.
     - ``class_weight``: ``None``, ``"balanced"`` or a dictionary from class to weight in the loss.
-    - ``lower``, ``punctuation``, or a ``tokenizer`` of one's own (a function text → words, or ``"module:function"``).
-    - ``min_count``, ``max_words``: rarer words, and all but the most frequent ones, are unknown. Unknown words are
-      dropped; a text without a known word is answered by the classes' shares in training.
+    - ``lower``, ``punctuation``, or a ``tokenizer`` of one's own (a function text → words, or
+      ``"module:function"``).
+    - ``min_count``, ``max_words``: rarer words, and all but the most frequent ones, are unknown.
+      Unknown words are dropped; a text without a known word is answered by the classes' shares in
+      training.
 
-    After ``fit``: ``classes_``, ``vocabulary_`` (of the training texts alone), ``n_iter_`` (the step that was kept),
-    ``stop_reason_``, ``class_prior_``, ``model_`` (a ``WordAttention``).
+    After ``fit``: ``classes_``, ``vocabulary_`` (of the training texts alone), ``n_iter_`` (the
+    step that was kept), ``stop_reason_``, ``class_prior_``, ``model_`` (a ``WordAttention``).
 
     >>> texts = ["a good film", "good fun", "so good", "a bad film", "bad fun", "so bad"] * 5
     >>> classifier = AttentionClassifier(steps=200).fit(texts, (["pos"] * 3 + ["neg"] * 3) * 5)
@@ -109,25 +126,40 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):
         """Train on texts and their labels."""
         texts = as_texts(X)
         classes, numbers = as_labels(y, len(texts))
-        tokenizer, seed = as_tokenizer(self.tokenizer, self.lower, self.punctuation), as_seed(self.random_state)
+        tokenizer, seed = (
+            as_tokenizer(self.tokenizer, self.lower, self.punctuation),
+            as_seed(self.random_state),
+        )
         kept, held = np.arange(len(texts)), np.zeros(0, np.int64)
         if self.early_stopping:
             kept, held = hold_out(texts, numbers, self.validation_fraction, seed)
         own = [texts[i] for i in kept.tolist()]
-        vocabulary = Vocabulary.of(own, tokenizer=tokenizer, min_count=self.min_count, max_size=self.max_words)
+        vocabulary = Vocabulary.of(
+            own, tokenizer=tokenizer, min_count=self.min_count, max_size=self.max_words
+        )
         counts = np.bincount(numbers[kept], minlength=len(classes))
         weights = as_weights(self.class_weight, classes, counts)
         names = tuple(map(str, range(len(classes))))
 
         def indexed(chosen: list[str], places: ndarray) -> Corpus:
             labels = [names[number] for number in numbers[places]]
-            return index_texts(chosen, labels, vocabulary, classes=names, tokenizer=tokenizer).corpus
+            return index_texts(
+                chosen, labels, vocabulary, classes=names, tokenizer=tokenizer
+            ).corpus
 
         corpus = indexed(own, kept)
-        valid = _unless_wordless(lambda: indexed([texts[i] for i in held.tolist()], held)) if len(held) else None
+        valid = (
+            _unless_wordless(lambda: indexed([texts[i] for i in held.tolist()], held))
+            if len(held)
+            else None
+        )
         outcome = fit_words(self._training(corpus, seed), corpus, valid, weights)
         prior = counts * (1.0 if weights is None else weights)
-        self.classes_, self.vocabulary_, self.class_prior_ = classes, vocabulary, prior / prior.sum()
+        self.classes_, self.vocabulary_, self.class_prior_ = (
+            classes,
+            vocabulary,
+            prior / prior.sum(),
+        )
         self.model_, self.n_iter_, self.stop_reason_ = outcome.model, outcome.steps, outcome.reason
         return self
 
@@ -141,10 +173,16 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):
         parts = ["embeddings", *(["keys"] if self.pooling == "attention" else [])]
         # With one key coordinate and |q| = 1 the key is the score itself, but for its sign.
         config = WordAttentionConfig.for_corpus(
-            corpus, head=self.head, embedding_dim=self.dim, hidden=self.hidden, embedding_std=self.embedding_std,
-            key_dim=1, query_norm=1.0, trained=tuple(parts if self.head == "fixed" else [*parts, "head"]),
+            corpus,
+            head=self.head,
+            embedding_dim=self.dim,
+            hidden=self.hidden,
+            embedding_std=self.embedding_std,
+            key_dim=1,
+            query_norm=1.0,
+            trained=tuple(parts if self.head == "fixed" else [*parts, "head"]),
             normaliser=self.normaliser if self.pooling == "attention" else "softmax",
-        )  # fmt: skip
+        )
         step_size = _STEP_SIZES[self.optimizer] if self.step_size is None else self.step_size
         kind = Adam if self.optimizer == "adam" else GradientDescent
         rule = kind(float(step_size), weight_decay=float(self.weight_decay))
@@ -171,8 +209,8 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):
     def attention(self, X: Any) -> list[list[tuple[str, float]]]:
         """Per text its known words with their attention, in the order of the text.
 
-        The weights of a text sum to one; a word that occurs twice is there twice. A text without a known word has an
-        empty list.
+        The weights of a text sum to one; a word that occurs twice is there twice. A text without a
+        known word has an empty list.
         """
         texts, pooled = self._texts(X), Pooled(self.model_)
         found: list[list[tuple[str, float]]] = []
@@ -184,18 +222,27 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):
         return found
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Write ``model.safetensors`` and ``model.json`` to a folder; a model that is there stays unless told."""
+        """Write ``model.safetensors`` and ``model.json`` to a folder; a model that is there stays
+        unless told.
+        """
         check_is_fitted(self)
         return write_model(self, folder, overwrite=overwrite)
 
     @classmethod
     def from_model(
-        cls, model: WordAttention, vocabulary: Vocabulary, classes: Iterable[Any], *, prior: Any, **settings: Any
+        cls,
+        model: WordAttention,
+        vocabulary: Vocabulary,
+        classes: Iterable[Any],
+        *,
+        prior: Any,
+        **settings: Any,
     ) -> AttentionClassifier:
-        """A fitted classifier from word attention that was trained elsewhere, over this vocabulary and these classes.
+        """A fitted classifier from word attention that was trained elsewhere, over this vocabulary
+        and these classes.
 
-        ``prior``: how often each class occurs in training. ``settings`` must name the tokeniser's options that the
-        vocabulary was built with.
+        ``prior``: how often each class occurs in training. ``settings`` must name the tokeniser's
+        options that the vocabulary was built with.
         """
         settings = {"normaliser": model.normaliser.name} | settings
         classifier, shares = cls(**settings), np.asarray(prior, np.float64)
@@ -205,7 +252,9 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):
         return classifier
 
     @classmethod
-    def load(cls, folder: str | Path, *, tokenizer: str | Callable[[str], Iterable[str]] | None = None) -> Any:
+    def load(
+        cls, folder: str | Path, *, tokenizer: str | Callable[[str], Iterable[str]] | None = None
+    ) -> Any:
         """The classifier of a folder; see ``load_classifier``."""
         return load_classifier(folder, tokenizer=tokenizer)
 
@@ -246,13 +295,15 @@ def load_classifier(
 ) -> AttentionClassifier:
     """The classifier that ``save`` wrote: it answers bit for bit as it did.
 
-    Nothing in the files is run. A model that was trained with a tokeniser of the user's says its name, and needs it
-    given here again: a file must not choose which function is called.
+    Nothing in the files is run. A model that was trained with a tokeniser of the user's says its
+    name, and needs it given here again: a file must not choose which function is called.
     """
     stored = read_model(folder, tokenizer)
     settings, known = stored.pop("settings"), set(AttentionClassifier().get_params())
     if set(settings) != known:
-        raise AttnlabError(f"{folder}: the settings {sorted(set(settings) ^ known)} are missing or not known")
+        raise AttnlabError(
+            f"{folder}: the settings {sorted(set(settings) ^ known)} are missing or not known"
+        )
     classifier = AttentionClassifier(**settings)
     for name, value in stored.items():
         setattr(classifier, name, value)

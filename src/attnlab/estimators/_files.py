@@ -30,7 +30,11 @@ KIND = "attnlab.AttentionClassifier"
 _AGAIN = "save the model again, or run `attnlab study` again"
 _MOST_BYTES = 2**28  # of the names of all classes
 _RECORD, _ARRAYS = "model.json", "model.safetensors"
-_HEADS: dict[str, type[AbstractHead]] = {"linear": LinearHead, "fixed": LinearHead, "two_layer": TwoLayerHead}
+_HEADS: dict[str, type[AbstractHead]] = {
+    "linear": LinearHead,
+    "fixed": LinearHead,
+    "two_layer": TwoLayerHead,
+}
 _HEAD_ARRAYS = {LinearHead: ("weight",), TwoLayerHead: ("weight1", "bias1", "weight2", "bias2")}
 
 _NAME = (str, bool, int, float)
@@ -63,7 +67,9 @@ def write_model(classifier: AttentionClassifier, folder: str | Path, *, overwrit
     """Write arrays first and the record last, each under another name until it is whole."""
     folder = place(folder)
     if is_file(folder / _RECORD) and not overwrite:
-        raise AttnlabError(f"{folder} holds a model already: choose another folder, or say overwrite=True")
+        raise AttnlabError(
+            f"{folder} holds a model already: choose another folder, or say overwrite=True"
+        )
     model = classifier.model_
     arrays = {name: getattr(model, name) for name in ("embeddings", "keys", "query")}
     arrays |= {f"head.{name}": getattr(model.head, name) for name in _HEAD_ARRAYS[type(model.head)]}
@@ -72,7 +78,9 @@ def write_model(classifier: AttentionClassifier, folder: str | Path, *, overwrit
         "package": attnlab.__version__,
         "arrays": {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()},
         "settings": _settings(classifier),
-        "tokenizer": as_tokenizer(classifier.tokenizer, classifier.lower, classifier.punctuation).record(),
+        "tokenizer": as_tokenizer(
+            classifier.tokenizer, classifier.lower, classifier.punctuation
+        ).record(),
         "classes": {"dtype": classifier.classes_.dtype.str, "names": classifier.classes_.tolist()},
         "class_prior": classifier.class_prior_.tolist(),
         "n_iter": classifier.n_iter_,
@@ -96,7 +104,9 @@ def _settings(classifier: AttentionClassifier) -> dict[str, Any]:
     del settings["tokenizer"]
     weights = settings["class_weight"]
     if isinstance(weights, Mapping):
-        settings["class_weight"] = [[_plain(name), float(weight)] for name, weight in weights.items()]
+        settings["class_weight"] = [
+            [_plain(name), float(weight)] for name, weight in weights.items()
+        ]
     if not isinstance(settings["random_state"], int | np.integer):
         settings["random_state"] = None  # a generator is not the same after use
     return {name: _plain(value) for name, value in settings.items()}
@@ -106,20 +116,28 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def read_model(folder: str | Path, tokenizer: str | Callable[[str], Iterable[str]] | None) -> dict[str, Any]:
-    """The attributes of a stored classifier, and its ``settings``; whatever does not fit is refused in words."""
+def read_model(
+    folder: str | Path, tokenizer: str | Callable[[str], Iterable[str]] | None
+) -> dict[str, Any]:
+    """The attributes of a stored classifier, and its ``settings``; whatever does not fit is refused
+    in words.
+    """
     folder = place(folder)
     path = folder / _RECORD
     if not is_file(path):
         raise AttnlabError(f"{folder} holds no model: {path.name} is missing")
     what = "a stored model"
-    record = unseal(read_bytes(path), path, kind=KIND, schema=SCHEMA, what=what, again=_AGAIN, shape=_SHAPE)
+    record = unseal(
+        read_bytes(path), path, kind=KIND, schema=SCHEMA, what=what, again=_AGAIN, shape=_SHAPE
+    )
     settings = dict(record["settings"])
     if isinstance(settings["class_weight"], list):
         settings["class_weight"] = dict(settings["class_weight"])
     settings["tokenizer"] = _tokenizer(folder, record["tokenizer"], settings, tokenizer)
     words = record["vocabulary"]
-    vocabulary = Vocabulary(tuple(words["words"]), np.array(words["counts"], np.int64), words["left_out"])
+    vocabulary = Vocabulary(
+        tuple(words["words"]), np.array(words["counts"], np.int64), words["left_out"]
+    )
     classes = _classes(record["classes"])
     prior = np.array(record["class_prior"], np.float64)
     _check_names(vocabulary, classes, prior)
@@ -144,24 +162,35 @@ def _classes(stored: Mapping[str, Any]) -> ndarray:
             raise TypeError(f"{kind} for {len(names)} classes")
         return np.array(names, kind)
     except (TypeError, ValueError, OverflowError, SyntaxError) as error:
-        raise AttnlabError(f"the stored classes are no names or numbers ({error}): model.json was changed") from None
+        raise AttnlabError(
+            f"the stored classes are no names or numbers ({error}): model.json was changed"
+        ) from None
 
 
-def _tokenizer(folder: Path, stored: Mapping[str, Any], settings: Mapping[str, Any], given: Any) -> Any:
-    """The user's own where the model was trained with one: a file must not choose which function is called."""
+def _tokenizer(
+    folder: Path, stored: Mapping[str, Any], settings: Mapping[str, Any], given: Any
+) -> Any:
+    """The user's own where the model was trained with one: a file must not choose which function is
+    called.
+    """
     name = stored.get("function")
     if name is None:
         if given is not None:
-            raise AttnlabError(f"{folder}: the model was trained with attnlab's own tokeniser; give no other")
+            raise AttnlabError(
+                f"{folder}: the model was trained with attnlab's own tokeniser; give no other"
+            )
         plain = {name: settings[name] for name in ("lower", "punctuation")}
         return None if dict(stored) == plain else Tokenizer.from_record(stored)
     if given is None:
         raise AttnlabError(
-            f"{folder}: the model was trained with the tokeniser {name!r}; if you trust it, say tokenizer={name!r} "
+            f"{folder}: the model was trained with the tokeniser {name!r}; if you trust it, say "
+            f"tokenizer={name!r} "
             "(--tokenizer)"
         )
     if as_tokenizer(given, True, False).name != name:
-        raise AttnlabError(f"{folder}: the model was trained with the tokeniser {name!r}, not with {given!r}")
+        raise AttnlabError(
+            f"{folder}: the model was trained with the tokeniser {name!r}, not with {given!r}"
+        )
     return given
 
 
@@ -171,10 +200,13 @@ def _arrays(path: Path, said: Mapping[str, Any]) -> dict[str, ndarray]:
     data = read_bytes(path)
     if len(data) != said["bytes"]:
         raise AttnlabError(
-            f"{path} has {len(data)} bytes, expected {said['bytes']}: it is cut off or was changed; {_AGAIN}"
+            f"{path} has {len(data)} bytes, expected {said['bytes']}: it is cut off or was "
+            f"changed; {_AGAIN}"
         )
     if hashlib.sha256(data).hexdigest() != said["sha256"]:
-        raise AttnlabError(f"{path} was changed after it was written: its checksum differs; {_AGAIN}")
+        raise AttnlabError(
+            f"{path} was changed after it was written: its checksum differs; {_AGAIN}"
+        )
     try:
         arrays = load_arrays(data)
     except Exception as error:  # of safetensors, or of NumPy where a type is not one of NumPy's
@@ -186,18 +218,30 @@ def _arrays(path: Path, said: Mapping[str, Any]) -> dict[str, ndarray]:
 
 
 def _model(
-    arrays: dict[str, ndarray], settings: Mapping[str, Any], words: int, classes: int, trained: tuple[Any, ...]
+    arrays: dict[str, ndarray],
+    settings: Mapping[str, Any],
+    words: int,
+    classes: int,
+    trained: tuple[Any, ...],
 ) -> WordAttention:
     kind, dim, hidden = _HEADS[settings["head"]], settings["dim"], settings["hidden"]
     shapes = {"embeddings": (words, dim), "keys": (words, 1), "query": (1,)}
     if kind is LinearHead:
         shapes |= {"head.weight": (dim, classes)}
     else:
-        shapes |= {"head.weight1": (dim, hidden), "head.bias1": (hidden,), "head.weight2": (hidden, classes)}
+        shapes |= {
+            "head.weight1": (dim, hidden),
+            "head.bias1": (hidden,),
+            "head.weight2": (hidden, classes),
+        }
         shapes |= {"head.bias2": (classes,)}
     found = {name: array.shape for name, array in arrays.items()}
-    if found != shapes or {array.dtype for array in arrays.values()} != {np.dtype(settings["dtype"])}:
-        raise AttnlabError(f"the stored arrays have the shapes {found}; expected {shapes} of {settings['dtype']}")
+    if found != shapes or {array.dtype for array in arrays.values()} != {
+        np.dtype(settings["dtype"])
+    }:
+        raise AttnlabError(
+            f"the stored arrays have the shapes {found}; expected {shapes} of {settings['dtype']}"
+        )
     on_device = {name: jnp.asarray(array) for name, array in arrays.items()}
     head = kind(*(on_device[f"head.{name}"] for name in _HEAD_ARRAYS[kind]))
     normaliser = settings["normaliser"] if settings["pooling"] == "attention" else "softmax"
@@ -208,11 +252,17 @@ def _model(
 def _check_names(vocabulary: Vocabulary, classes: ndarray, prior: ndarray) -> None:
     words = vocabulary.words
     if not all(isinstance(word, str) for word in words) or list(words) != sorted(set(words)):
-        raise AttnlabError("the stored vocabulary is no sorted list of different words: model.json was changed")
+        raise AttnlabError(
+            "the stored vocabulary is no sorted list of different words: model.json was changed"
+        )
     if len(vocabulary.counts) != len(words) or len(classes) < 2 or prior.shape != classes.shape:
         raise AttnlabError(
-            f"model.json has {len(words)} words with {len(vocabulary.counts)} counts, and {len(classes)} classes with "
+            f"model.json has {len(words)} words with {len(vocabulary.counts)} counts, and "
+            f"{len(classes)} classes with "
             f"{len(prior)} shares: it was changed"
         )
     if not (np.isfinite(prior).all() and (prior >= 0).all() and abs(prior.sum() - 1) < 1e-6):
-        raise AttnlabError(f"the stored shares of the classes are {prior.tolist()}: expected numbers that sum to one")
+        raise AttnlabError(
+            f"the stored shares of the classes are {prior.tolist()}: expected numbers that sum to "
+            "one"
+        )

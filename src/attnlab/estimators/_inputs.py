@@ -20,10 +20,14 @@ FEWEST_HELD_OUT = 50
 def as_texts(given: Any) -> list[str]:
     """A list, array or pandas Series of strings, as a list."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise AttnlabError(f"got {type(given).__name__} {str(given)[:40]!r}; expected a list of texts")
+        raise AttnlabError(
+            f"got {type(given).__name__} {str(given)[:40]!r}; expected a list of texts"
+        )
     columns = getattr(given, "columns", None)
     if columns is not None:
-        raise AttnlabError(f"got a table with the columns {list(columns)}; give its text column alone")
+        raise AttnlabError(
+            f"got a table with the columns {list(columns)}; give its text column alone"
+        )
     shape = getattr(given, "shape", None)
     if shape is not None and len(shape) != 1:
         raise AttnlabError(f"got an array of shape {tuple(shape)}; expected one axis of texts")
@@ -31,7 +35,8 @@ def as_texts(given: Any) -> list[str]:
     for i, text in enumerate(texts):
         if not isinstance(text, str):
             raise AttnlabError(
-                f"text number {i} is {type(text).__name__} {str(text)[:40]!r}; expected a string: drop missing texts "
+                f"text number {i} is {type(text).__name__} {str(text)[:40]!r}; expected a string: "
+                "drop missing texts "
                 "first, and give texts, not numbers"
             )
     return texts
@@ -51,16 +56,23 @@ def as_labels(given: Any, count: int) -> tuple[ndarray, Int[ndarray, "texts"]]:
         raise AttnlabError(f"the labels are no classes: {error}") from error
     if len(classes) < 2:
         raise AttnlabError(
-            f"all {count} texts have the one label {classes.tolist()}; classification needs at least 2 classes"
+            f"all {count} texts have the one label {classes.tolist()}; classification needs at "
+            "least 2 classes"
         )
     return classes, numbers
 
 
-def as_tokenizer(given: str | Callable[[str], Iterable[str]] | None, lower: bool, punctuation: bool) -> Tokenizer:
+def as_tokenizer(
+    given: str | Callable[[str], Iterable[str]] | None, lower: bool, punctuation: bool
+) -> Tokenizer:
     """The user's own, or the library's with its two options."""
     if isinstance(given, Tokenizer):
         return given
-    return Tokenizer(bool(lower), bool(punctuation)) if given is None else Tokenizer.from_function(given)
+    return (
+        Tokenizer(bool(lower), bool(punctuation))
+        if given is None
+        else Tokenizer.from_function(given)
+    )
 
 
 def as_seed(given: Any) -> int:
@@ -70,41 +82,54 @@ def as_seed(given: Any) -> int:
     try:
         return int(check_random_state(given).randint(2**31 - 1))
     except ValueError as error:
-        raise AttnlabError(f"random_state={given!r}: expected a whole number ≥ 0, a RandomState or None") from error
+        raise AttnlabError(
+            f"random_state={given!r}: expected a whole number ≥ 0, a RandomState or None"
+        ) from error
 
 
 def as_weights(
     given: str | Mapping[Any, float] | None, classes: ndarray, counts: Int[ndarray, "classes"]
 ) -> Float[ndarray, "classes"] | None:
-    """A weight per class: ``"balanced"`` is texts / (classes · texts of the class); a class not named has weight 1."""
+    """A weight per class: ``"balanced"`` is texts / (classes · texts of the class); a class not
+    named has weight 1.
+    """
     if given is None:
         return None
     if isinstance(given, str) and given == "balanced":
         return counts.sum() / (len(counts) * np.maximum(counts, 1))
     if not isinstance(given, Mapping):
-        raise AttnlabError(f"class_weight={given!r}: expected None, 'balanced' or a dictionary from class to weight")
+        raise AttnlabError(
+            f"class_weight={given!r}: expected None, 'balanced' or a dictionary from class to "
+            "weight"
+        )
     names = classes.tolist()
     strange = [name for name in given if name not in names]
     if strange:
-        raise AttnlabError(f"class_weight names {strange[0]!r}, which is not one of the classes {names}")
+        raise AttnlabError(
+            f"class_weight names {strange[0]!r}, which is not one of the classes {names}"
+        )
     weights = np.array([float(given.get(name, 1.0)) for name in names])
     if not (np.isfinite(weights).all() and (weights > 0).all()):
         raise AttnlabError(f"class_weight={dict(given)!r}: expected positive weights")
     return weights
 
 
-def hold_out(texts: list[str], numbers: Int[ndarray, "texts"], fraction: float, seed: int) -> tuple[ndarray, ndarray]:
+def hold_out(
+    texts: list[str], numbers: Int[ndarray, "texts"], fraction: float, seed: int
+) -> tuple[ndarray, ndarray]:
     """Places of training and validation texts: stratified, equal texts on one side.
 
-    All are for training where fewer than 50 would be held out: the loss of a few texts is noise, by which training is
-    often ended before it has begun. So it is where a class has a single text.
+    All are for training where fewer than 50 would be held out: the loss of a few texts is noise, by
+    which training is often ended before it has begun. So it is where a class has a single text.
     """
     if not 0 < fraction < 1:
         raise AttnlabError(f"validation_fraction={fraction}: expected a number between 0 and 1")
     nothing = np.arange(len(texts)), np.zeros(0, np.int64)
     try:
         parts = split_texts(
-            Texts.of(texts, [str(number) for number in numbers]), fractions=(1 - fraction, fraction), seed=seed
+            Texts.of(texts, [str(number) for number in numbers]),
+            fractions=(1 - fraction, fraction),
+            seed=seed,
         )
     except AttnlabError:
         return nothing

@@ -1,4 +1,6 @@
-"""Logits and attention of new texts, by NumPy: nothing is compiled, whatever their number and length."""
+"""Logits and attention of new texts, by NumPy: nothing is compiled, whatever their number and
+length.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ import numpy as np
 from jaxtyping import Float, Int
 from numpy import ndarray
 
-from attnlab.models import AbstractHead, AbstractNormaliser, LinearHead, Softmax, TwoLayerHead, WordAttention
+from attnlab.models import (
+    AbstractHead,
+    AbstractNormaliser,
+    LinearHead,
+    Softmax,
+    TwoLayerHead,
+    WordAttention,
+)
 from attnlab.tasks import Encoded, Vocabulary
 
 _AT_ONCE = 4096
@@ -25,17 +34,23 @@ def encoded_parts(
 
 
 class Pooled:
-    """A trained model as plain arrays: the scores s_w, and the embeddings behind the head's first layer U_w."""
+    """A trained model as plain arrays: the scores s_w, and the embeddings behind the head's first
+    layer U_w.
+    """
 
     def __init__(self, model: WordAttention):
         self.head = model.head
         self.scores = np.asarray(model.keys, np.float64) @ np.asarray(model.query, np.float64)
         embeddings, projection = np.asarray(model.embeddings, np.float64), model.head.projection()
         self.normaliser = model.normaliser
-        self.table = embeddings if projection is None else embeddings @ np.asarray(projection, np.float64)
+        self.table = (
+            embeddings if projection is None else embeddings @ np.asarray(projection, np.float64)
+        )
 
     def attention(self, encoded: Encoded) -> Float[ndarray, "tokens"]:
-        """Of every known word: ``a_w = e^{s_w} / Σ_u e^{s_u}``, each text with its own shift, or another normaliser."""
+        """Of every known word: ``a_w = e^{s_w} / Σ_u e^{s_u}``, each text with its own shift, or
+        another normaliser.
+        """
         scores = self.scores[encoded.words]
         there, sizes = _there(encoded)
         if self.normaliser != Softmax():
@@ -46,19 +61,29 @@ class Pooled:
         e = np.exp(scores - np.repeat(np.maximum.reduceat(scores, starts), sizes[there]))
         return e / np.repeat(np.add.reduceat(e, starts), sizes[there])
 
-    def logits(self, encoded: Encoded) -> tuple[Int[ndarray, "answered"], Float[ndarray, "answered classes"]]:
-        """Which texts have a known word, and their logits: head(Σ_w a_w ν_w), up to a shift common to a text."""
+    def logits(
+        self, encoded: Encoded
+    ) -> tuple[Int[ndarray, "answered"], Float[ndarray, "answered classes"]]:
+        """Which texts have a known word, and their logits: head(Σ_w a_w ν_w), up to a shift common
+        to a text.
+        """
         there, _ = _there(encoded)
         if not len(there):
             return there, np.zeros((0, 0))
         attended = self.attention(encoded)[:, None] * self.table[encoded.words]
-        return there, _finish(self.head, np.add.reduceat(attended, encoded.offsets[:-1][there], axis=0))
+        return there, _finish(
+            self.head, np.add.reduceat(attended, encoded.offsets[:-1][there], axis=0)
+        )
 
 
 def _normalised(
-    scores: Float[ndarray, "tokens"], offsets: Int[ndarray, "bounds"], normaliser: AbstractNormaliser
+    scores: Float[ndarray, "tokens"],
+    offsets: Int[ndarray, "bounds"],
+    normaliser: AbstractNormaliser,
 ) -> Float[ndarray, "tokens"]:
-    """Attention of padded texts; texts of similar length go together, so that one long text costs only itself."""
+    """Attention of padded texts; texts of similar length go together, so that one long text costs
+    only itself.
+    """
     weights, sizes = np.zeros_like(scores), np.diff(offsets)
     room = 1 << np.ceil(np.log2(np.maximum(sizes, 1))).astype(np.int64)
     for length in np.unique(room[sizes > 0]).tolist():
@@ -81,12 +106,20 @@ def _there(encoded: Encoded) -> tuple[Int[ndarray, "answered"], Int[ndarray, "te
     return np.flatnonzero(sizes), sizes
 
 
-def _finish(head: AbstractHead, pooled: Float[ndarray, "texts columns"]) -> Float[ndarray, "texts classes"]:
+def _finish(
+    head: AbstractHead, pooled: Float[ndarray, "texts columns"]
+) -> Float[ndarray, "texts classes"]:
     """What follows the first layer, for the heads that the estimator trains."""
     if isinstance(head, LinearHead):
-        return np.concatenate([pooled, np.zeros_like(pooled)], axis=1) if head.weight.shape[1] == 2 else pooled
+        return (
+            np.concatenate([pooled, np.zeros_like(pooled)], axis=1)
+            if head.weight.shape[1] == 2
+            else pooled
+        )
     assert isinstance(head, TwoLayerHead)
-    bias1, weight2, bias2 = (np.asarray(a, np.float64) for a in (head.bias1, head.weight2, head.bias2))
+    bias1, weight2, bias2 = (
+        np.asarray(a, np.float64) for a in (head.bias1, head.weight2, head.bias2)
+    )
     return np.maximum(pooled + bias1, 0.0) @ weight2 + bias2
 
 

@@ -28,7 +28,15 @@ from attnlab.models import (
     word_normaliser,
 )
 from attnlab.tasks import Corpus
-from attnlab.training import Adam, EarlyStopping, Every, GradientDescent, Trajectory, train, train_model
+from attnlab.training import (
+    Adam,
+    EarlyStopping,
+    Every,
+    GradientDescent,
+    Trajectory,
+    train,
+    train_model,
+)
 
 _ROWS = 50  # how often the validation loss is looked at
 
@@ -56,12 +64,17 @@ class Outcome:
 
 
 def fit_words(
-    training: Training, corpus: Corpus, valid: Corpus | None, class_weights: Float[ndarray, "classes"] | None
+    training: Training,
+    corpus: Corpus,
+    valid: Corpus | None,
+    class_weights: Float[ndarray, "classes"] | None,
 ) -> Outcome:
-    """Train on a corpus; with validation sentences, the model of their least loss is the one that is kept.
+    """Train on a corpus; with validation sentences, the model of their least loss is the one that
+    is kept.
 
-    Weighted classes go through ``train_model`` and a loss of their own, ``Σ_n v(y_n)·CE_n / N`` with weights v whose
-    mean over the training sentences is one; all else goes through ``train``, which has the faster kernel.
+    Weighted classes go through ``train_model`` and a loss of their own, ``Σ_n v(y_n)·CE_n / N``
+    with weights v whose mean over the training sentences is one; all else goes through ``train``,
+    which has the faster kernel.
     """
     batch = training.batch_size
     common: dict[str, Any] = {
@@ -77,7 +90,13 @@ def fit_words(
         "progress": False,
     }
     if class_weights is None:
-        run = train(training.config, corpus, splits={} if valid is None else {"valid": valid}, words=(), **common)
+        run = train(
+            training.config,
+            corpus,
+            splits={} if valid is None else {"valid": valid},
+            words=(),
+            **common,
+        )
         return _outcome(run, run.model(0) if 0 in run.models else None)
     if word_normaliser(training.config.normaliser) != Softmax():
         run = _train_weighted_bags(training, corpus, valid, class_weights, common)
@@ -93,7 +112,11 @@ def _outcome(run: Trajectory[Any], model: WordAttention | None) -> Outcome:
     if model is None or status in ("interrupted", "not started"):
         raise KeyboardInterrupt
     best = run.data.get("best_step")
-    return Outcome(jax.tree.map(jnp.asarray, model), int(run.data.last_step[0] if best is None else best[0]), reason)
+    return Outcome(
+        jax.tree.map(jnp.asarray, model),
+        int(run.data.last_step[0] if best is None else best[0]),
+        reason,
+    )
 
 
 class _InCorpus(eqx.Module):
@@ -105,12 +128,16 @@ class _InCorpus(eqx.Module):
 
 @dataclass(frozen=True)
 class _WeightedLoss:
-    """Weighted mean cross-entropy of a batch of sentence numbers; ``rooms``: entries by number of sentences."""
+    """Weighted mean cross-entropy of a batch of sentence numbers; ``rooms``: entries by number of
+    sentences.
+    """
 
     rooms: tuple[tuple[int, int], ...]
 
     def __call__(self, model: _InCorpus, batch: dict[str, Array]) -> Float[Array, ""]:
-        room = max(entries for sentences, entries in self.rooms if sentences == batch["sentence"].shape[0])
+        room = max(
+            entries for sentences, entries in self.rooms if sentences == batch["sentence"].shape[0]
+        )
         tokens = Tokens.gather(model.incidence, batch["sentence"], room)
         pooled = pool_tokens(model.words.scores(), model.words.table(), tokens)
         logits = jax.vmap(model.words.head.finish)(pooled)
@@ -119,7 +146,11 @@ class _WeightedLoss:
 
 
 def _train_weighted(
-    training: Training, corpus: Corpus, valid: Corpus | None, class_weights: ndarray, common: dict[str, Any]
+    training: Training,
+    corpus: Corpus,
+    valid: Corpus | None,
+    class_weights: ndarray,
+    common: dict[str, Any],
 ) -> Trajectory[_InCorpus]:
     together = corpus if valid is None else _joined(corpus, valid)
     sizes = np.diff(together.offsets)
@@ -128,13 +159,20 @@ def _train_weighted(
     numbers = np.arange(len(together), dtype=np.int32)
 
     def part(chosen: slice) -> dict[str, Array]:
-        return {"sentence": jnp.asarray(numbers[chosen]), "weight": jnp.asarray(weights[chosen], training.dtype)}
+        return {
+            "sentence": jnp.asarray(numbers[chosen]),
+            "weight": jnp.asarray(weights[chosen], training.dtype),
+        }
 
-    parts = {"train": slice(0, len(corpus))} | ({} if valid is None else {"valid": slice(len(corpus), None)})
+    parts = {"train": slice(0, len(corpus))} | (
+        {} if valid is None else {"valid": slice(len(corpus), None)}
+    )
     batch = common["batch_size"]
     rooms = [(len(numbers[chosen]), int(sizes[chosen].sum())) for chosen in parts.values()]
     if batch is not None:
-        rooms.append((batch, int(np.sort(sizes)[-batch:].sum())))  # for the longest sentences there are
+        rooms.append(
+            (batch, int(np.sort(sizes)[-batch:].sum()))
+        )  # for the longest sentences there are
     data = {name: part(chosen) for name, chosen in parts.items()}
     return train_model(
         functools.partial(_start, training.config, Incidence.of(together, training.dtype)),
@@ -149,21 +187,36 @@ def _train_weighted(
 def _weighted_bag_loss(model: WordAttention, batch: dict[str, Any]) -> Float[Array, ""]:
     """Weighted mean cross-entropy of padded sentences, under the model's own normaliser."""
     logits = bag_logits(model, batch["bags"])
-    return jnp.mean(batch["weight"] * optax.softmax_cross_entropy_with_integer_labels(logits, batch["bags"].labels))
+    return jnp.mean(
+        batch["weight"]
+        * optax.softmax_cross_entropy_with_integer_labels(logits, batch["bags"].labels)
+    )
 
 
 def _train_weighted_bags(
-    training: Training, corpus: Corpus, valid: Corpus | None, class_weights: ndarray, common: dict[str, Any]
+    training: Training,
+    corpus: Corpus,
+    valid: Corpus | None,
+    class_weights: ndarray,
+    common: dict[str, Any],
 ) -> Trajectory[WordAttention]:
     mean = class_weights[corpus.labels].mean()
     parts = {"train": corpus} | ({} if valid is None else {"valid": valid})
     length = max(int(part.lengths.max()) for part in parts.values())
     data = {
-        name: {"bags": Bags.of(part, length), "weight": jnp.asarray(class_weights[part.labels] / mean, training.dtype)}
+        name: {
+            "bags": Bags.of(part, length),
+            "weight": jnp.asarray(class_weights[part.labels] / mean, training.dtype),
+        }
         for name, part in parts.items()
     }
     return train_model(
-        training.config.init, _weighted_bag_loss, data.pop("train"), splits=data, trained=moving_parts, **common
+        training.config.init,
+        _weighted_bag_loss,
+        data.pop("train"),
+        splits=data,
+        trained=moving_parts,
+        **common,
     )
 
 

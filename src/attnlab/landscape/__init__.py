@@ -10,9 +10,22 @@ from attnlab.landscape._probe import Curvature, Parameters
 from attnlab.landscape._problem import MeanSquare, Problem, cross_entropy, squared_error
 from attnlab.landscape._reduced_words import ReducedWords, reduced_problem
 from attnlab.landscape._spaces import Space, hidden_spaces
-from attnlab.landscape._spectrum import Eigenvalue, Extremes, Spectrum, exact_spectrum, extremes, quadratic
+from attnlab.landscape._spectrum import (
+    Eigenvalue,
+    Extremes,
+    Spectrum,
+    exact_spectrum,
+    extremes,
+    quadratic,
+)
 from attnlab.landscape._stationary import find_saddles, minimise
-from attnlab.landscape._surface import Surface, eigen_directions, filter_directions, path_directions, surface
+from attnlab.landscape._surface import (
+    Surface,
+    eigen_directions,
+    filter_directions,
+    path_directions,
+    surface,
+)
 from attnlab.landscape._symmetry import tangents, zero_modes
 from attnlab.landscape._trace import Trace, trace
 from attnlab.landscape._words import word_loss, word_problem

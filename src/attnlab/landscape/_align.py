@@ -1,4 +1,6 @@
-"""When two points are one: alignment over exchanged hidden units and turned hidden spaces, and groups of equals."""
+"""When two points are one: alignment over exchanged hidden units and turned hidden spaces, and
+groups of equals.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,9 @@ def aligned(
 ) -> Float[np.ndarray, "parameters"]:
     """The copy of ``theta`` under the model's symmetries that is nearest to ``to``.
 
-    Hidden spaces are turned by Procrustes' rotation (reflections too, hence the sign where a space has one dimension),
-    hidden units are exchanged by the best assignment of (w₂, w₁), w₁ seen through the values of the last layer.
+    Hidden spaces are turned by Procrustes' rotation (reflections too, hence the sign where a space
+    has one dimension), hidden units are exchanged by the best assignment of (w₂, w₁), w₁ seen
+    through the values of the last layer.
     """
     mine, other = _numpy(problem, theta), _numpy(problem, to)
     spaces = [space for space in hidden_spaces(mine) if space.turns]
@@ -35,7 +38,11 @@ def aligned(
 
 
 def same_point(
-    problem: Problem, a: Float[Array, "parameters"], b: Float[Array, "parameters"], *, tolerance: float = 1e-4
+    problem: Problem,
+    a: Float[Array, "parameters"],
+    b: Float[Array, "parameters"],
+    *,
+    tolerance: float = 1e-4,
 ) -> bool:
     """Whether two points are one up to symmetry: ``‖aligned(a) − b‖ ≤ tolerance · ‖b‖``.
 
@@ -52,12 +59,16 @@ def same_point(
 
 
 def group_points(
-    problem: Problem, thetas: Float[Array | np.ndarray, "points parameters"], *, tolerance: float = 1e-4
+    problem: Problem,
+    thetas: Float[Array | np.ndarray, "points parameters"],
+    *,
+    tolerance: float = 1e-4,
 ) -> Int[np.ndarray, "points"]:
-    """For each point the number of its group, in the order in which they first appear; equal points share one.
+    """For each point the number of its group, in the order in which they first appear; equal points
+    share one.
 
-    Points whose losses differ by more than ``tolerance`` (relative) are not aligned at all. Compared is with the first
-    of a group.
+    Points whose losses differ by more than ``tolerance`` (relative) are not aligned at all.
+    Compared is with the first of a group.
     """
     points = jnp.asarray(thetas)
     values = np.asarray(_values(problem, points))
@@ -105,7 +116,9 @@ def _exchanged(mine: Any, other: Any) -> Any:
     cost = ((b[:, None] - a[None]) ** 2).sum(axis=2)
     order = linear_sum_assignment(cost)[1]
     head = where(mine)
-    return eqx.tree_at(lambda m: [where(m).w1, where(m).w2], mine, [head.w1[:, order], head.w2[order]])
+    return eqx.tree_at(
+        lambda m: [where(m).w1, where(m).w2], mine, [head.w1[:, order], head.w2[order]]
+    )
 
 
 def _signatures(model: Any, head: Any) -> Float[np.ndarray, "units numbers"]:

@@ -26,7 +26,12 @@ from attnlab.models import WordAttention
 from attnlab.tasks import Corpus
 
 Kind = Literal[
-    "minimum", "saddle", "degenerate", "no negative curvature found", "not stationary", "no minimum can be certified"
+    "minimum",
+    "saddle",
+    "degenerate",
+    "no negative curvature found",
+    "not stationary",
+    "no minimum can be certified",
 ]
 NEAR = 1e-6  # of max(‖θ‖, 1): how far a stationary point may lie from the point that is certified
 CHANCE = 1e-3  # of failure, in the statement about what Lanczos may have missed
@@ -35,10 +40,11 @@ _SETTLED = {"float32": 1e-5, "float64": 1e-8}
 
 @dataclass(frozen=True)
 class Bounded:
-    """A number known to lie between ``low`` and ``high``, one of which is infinite where nothing is proved.
+    """A number known to lie between ``low`` and ``high``, one of which is infinite where nothing is
+    proved.
 
-    ``converged`` is false for a Ritz value whose residual is large: then only the bound says something, and
-    ``settled`` refuses to hand the value out.
+    ``converged`` is false for a Ritz value whose residual is large: then only the bound says
+    something, and ``settled`` refuses to hand the value out.
     """
 
     name: str
@@ -73,20 +79,25 @@ class Bounded:
 class Certificate:
     """What is proved of a point θ.
 
-    - ``kind``: ``"minimum"`` and ``"degenerate"`` (curvature within ±δ) come from all eigenvalues only; ``"saddle"``
-      from a proved negative one; ``"no negative curvature found"`` is all that Lanczos can say; ``"not stationary"``
-      and ``"no minimum can be certified"`` say in ``why`` what failed;
-    - ``distance``: how far Newton's method goes from θ to the stationary point, all steps together, and ``allowed``,
-      how far it may go: 1e-6 max(‖θ‖, 1). ``None`` where Lanczos was used;
-    - ``h``, ``lipschitz``: Kantorovich's number where the steps end and the estimated Lipschitz constant in it;
-    - ``gradient``: ``‖∇L‖_∞``; ``tolerance``: what it may be where Newton's method says nothing, which is along flat
-      directions and where Lanczos is used;
-    - ``smallest``, ``largest``: λ_min and λ_max of ``∇²L`` with their bounds, zero modes of symmetry left out;
-    - ``inertia``: eigenvalues below −δ, within ±δ and above δ, zero modes left out; ``None`` from Lanczos;
+    - ``kind``: ``"minimum"`` and ``"degenerate"`` (curvature within ±δ) come from all eigenvalues
+      only; ``"saddle"`` from a proved negative one; ``"no negative curvature found"`` is all that
+      Lanczos can say; ``"not stationary"`` and ``"no minimum can be certified"`` say in ``why``
+      what failed;
+    - ``distance``: how far Newton's method goes from θ to the stationary point, all steps together,
+      and ``allowed``, how far it may go: 1e-6 max(‖θ‖, 1). ``None`` where Lanczos was used;
+    - ``h``, ``lipschitz``: Kantorovich's number where the steps end and the estimated Lipschitz
+      constant in it;
+    - ``gradient``: ``‖∇L‖_∞``; ``tolerance``: what it may be where Newton's method says nothing,
+      which is along flat directions and where Lanczos is used;
+    - ``smallest``, ``largest``: λ_min and λ_max of ``∇²L`` with their bounds, zero modes of
+      symmetry left out;
+    - ``inertia``: eigenvalues below −δ, within ±δ and above δ, zero modes left out; ``None`` from
+      Lanczos;
     - ``zero_modes``: directions along which symmetry keeps the loss, counted; ``delta``: δ;
-    - ``depth``: Lanczos steps, 0 for all eigenvalues; ``floor``: with probability 1 − ``chance`` no eigenvalue lies
-      below it (Kuczyński & Woźniakowski 1992), ``None`` for all eigenvalues;
-    - ``error``, ``gap``: prediction error and how far it is above the best known, if they were given.
+    - ``depth``: Lanczos steps, 0 for all eigenvalues; ``floor``: with probability 1 − ``chance`` no
+      eigenvalue lies below it (Kuczyński & Woźniakowski 1992), ``None`` for all eigenvalues;
+    - ``error``, ``gap``: prediction error and how far it is above the best known, if they were
+      given.
     """
 
     kind: Kind
@@ -113,12 +124,18 @@ class Certificate:
 
     @property
     def stationary(self) -> bool:
-        """Whether a stationary point is proved near θ; where Lanczos is used, whether the gradient is small."""
+        """Whether a stationary point is proved near θ; where Lanczos is used, whether the gradient
+        is small.
+        """
         return self.kind not in ("not stationary", "no minimum can be certified")
 
     def __str__(self) -> str:
-        said = _KIND_WORDS.get(self.kind, self.kind.capitalize()) + (f" ({self.why})" if self.why else "")
-        said += f": {_newton_words(self)}, ‖∇L‖ = {self.gradient:.1g}, {self.smallest}, {self.largest}"
+        said = _KIND_WORDS.get(self.kind, self.kind.capitalize()) + (
+            f" ({self.why})" if self.why else ""
+        )
+        said += (
+            f": {_newton_words(self)}, ‖∇L‖ = {self.gradient:.1g}, {self.smallest}, {self.largest}"
+        )
         if self.inertia is not None:
             low, none, high = self.inertia
             said += f", inertia {high} up, {none} flat, {low} down (δ = {self.delta:.1g})"
@@ -133,7 +150,11 @@ class Certificate:
         return f"{said}."
 
 
-_KIND_WORDS = {"minimum": "A minimum", "saddle": "A saddle", "degenerate": "Degenerate (flat to within δ)"}
+_KIND_WORDS = {
+    "minimum": "A minimum",
+    "saddle": "A saddle",
+    "degenerate": "Degenerate (flat to within δ)",
+}
 
 
 def _newton_words(certificate: Certificate) -> str:
@@ -142,7 +163,8 @@ def _newton_words(certificate: Certificate) -> str:
     if math.isnan(certificate.distance):
         return "Newton distance unknown"
     return (
-        f"Newton distance {certificate.distance:.2g} (allowed {certificate.allowed:.2g}; h = {certificate.h:.2g}, "
+        f"Newton distance {certificate.distance:.2g} (allowed {certificate.allowed:.2g}; h = "
+        f"{certificate.h:.2g}, "
         f"Lip(∇²L) ≈ {certificate.lipschitz:.2g} estimated)"
     )
 
@@ -161,21 +183,25 @@ def certify(
     depth: int = 128,
     seed: int = 0,
 ) -> Certificate:
-    """Certify a point: ``certify(problem, theta)``, or of a model where it is ``certify(model, data, l2=…)`` or, with a
-    loss of one's own, ``certify(model, loss, data, l2=…)``.
+    """Certify a point: ``certify(problem, theta)``, or of a model where it is ``certify(model,
+    data, l2=…)`` or, with a loss of one's own, ``certify(model, loss, data, l2=…)``.
 
-    - without a loss, ``data = {"x": …, "y": …}`` is judged by squared error or, for class numbers, by cross-entropy;
-    - word attention takes a ``Corpus``. Its eigenvalues are those of its reduced coordinates (``reduced_problem``;
-      every other direction has the curvature l2), and without a penalty it is never stationary: weights escape;
-    - up to ``dense`` parameters all eigenvalues are computed, and a stationary point is proved by Newton's method and
-      Kantorovich's theorem (``newton_path``): after at most five steps ``h < ½``, all steps together at most
-      1e-6 max(‖θ‖, 1). Minima, saddles and degenerate points alike; of the last, and of saddles with flat directions,
-      the theorem speaks of the curved directions alone; along the others the gradient must vanish to rounding and be
-      at most ``tolerance``;
-    - above, ``depth`` Lanczos steps from a random vector of ``seed`` bound λ_min from above and λ_max from below, and
-      the word minimum is not used. There stationary means no more than ``‖∇L‖_∞ ≤ tolerance``;
+    - without a loss, ``data = {"x": …, "y": …}`` is judged by squared error or, for class numbers,
+      by cross-entropy;
+    - word attention takes a ``Corpus``. Its eigenvalues are those of its reduced coordinates
+      (``reduced_problem``; every other direction has the curvature l2), and without a penalty it is
+      never stationary: weights escape;
+    - up to ``dense`` parameters all eigenvalues are computed, and a stationary point is proved by
+      Newton's method and Kantorovich's theorem (``newton_path``): after at most five steps ``h <
+      ½``, all steps together at most 1e-6 max(‖θ‖, 1). Minima, saddles and degenerate points alike;
+      of the last, and of saddles with flat directions, the theorem speaks of the curved directions
+      alone; along the others the gradient must vanish to rounding and be at most ``tolerance``;
+    - above, ``depth`` Lanczos steps from a random vector of ``seed`` bound λ_min from above and
+      λ_max from below, and the word minimum is not used. There stationary means no more than
+      ``‖∇L‖_∞ ≤ tolerance``;
     - δ = 1000 √parameters · rounding · λ_max, plus what the zero modes are off by;
-    - ``tangents``: directions of symmetry (tangents, parameters) of a model that attnlab does not know;
+    - ``tangents``: directions of symmetry (tangents, parameters) of a model that attnlab does not
+      know;
     - ``error``: prediction error at the point, ``best``: the smallest known.
 
     >>> from attnlab.landscape import quadratic
@@ -193,7 +219,9 @@ def certify(
     if isinstance(what, WordAttention) and isinstance(then, Corpus):
         reduced = reduced_problem(what, then, l2=l2)
         kept = problem.flatten(reduced.model(reduced.start).expand())
-        before = float(jnp.linalg.norm(theta - kept)) if l2 > 0 else 0.0  # Newton's step along what is only penalised
+        before = (
+            float(jnp.linalg.norm(theta - kept)) if l2 > 0 else 0.0
+        )  # Newton's step along what is only penalised
         problem, theta = reduced, reduced.start
     small = bool(np.isfinite(value)) and steepest <= tolerance
     given = None if tangents is None else np.zeros((0, problem.parameters))
@@ -205,7 +233,9 @@ def certify(
     else:
         seen = _outer(problem, theta, given, small, depth, seed)
     if isinstance(what, WordAttention) and l2 == 0:
-        seen = replace(seen, kind="not stationary", why="weights escape: cross-entropy without a penalty")
+        seen = replace(
+            seen, kind="not stationary", why="weights escape: cross-entropy without a penalty"
+        )
     gap = None if error is None or best is None else error - best
     return Certificate(
         value=float(value),
@@ -220,7 +250,9 @@ def certify(
     )
 
 
-def _asked(what: Any, then: Any, data: Any, l2: float) -> tuple[Problem, Float[Array, "parameters"]]:
+def _asked(
+    what: Any, then: Any, data: Any, l2: float
+) -> tuple[Problem, Float[Array, "parameters"]]:
     """The problem and the point that the arguments of ``certify`` name."""
     if isinstance(what, Problem):
         return what, at(what, then)
@@ -232,17 +264,19 @@ def _asked(what: Any, then: Any, data: Any, l2: float) -> tuple[Problem, Float[A
         problem = Problem.of(what, usual_loss(then), then, l2=l2)
     else:
         raise AttnlabError(
-            "expected certify(problem, theta), certify(model, data, l2=…) or certify(model, loss, data, l2=…)"
+            "expected certify(problem, theta), certify(model, data, l2=…) or certify(model, loss, "
+            "data, l2=…)"
         )
     return problem, problem.start
 
 
 def missed(depth: int, size: int, chance: float) -> float:
-    """The share ε of the spectrum's width by which Lanczos may miss an end, but for a probability ``chance``.
+    """The share ε of the spectrum's width by which Lanczos may miss an end, but for a probability
+    ``chance``.
 
-    For k steps in n dimensions from a start drawn evenly from the sphere
-    ``P[θ_min − λ_min > ε (λ_max − λ_min)] ≤ 1.648 √n e^{−√ε (2k − 1)}`` (Kuczyński & Woźniakowski 1992, for λ_max of
-    a positive matrix; a Krylov space does not know of shifts and signs).
+    For k steps in n dimensions from a start drawn evenly from the sphere ``P[θ_min − λ_min > ε
+    (λ_max − λ_min)] ≤ 1.648 √n e^{−√ε (2k − 1)}`` (Kuczyński & Woźniakowski 1992, for λ_max of a
+    positive matrix; a Krylov space does not know of shifts and signs).
 
     >>> round(missed(128, 100_000, 1e-3), 4)
     0.0027
@@ -270,8 +304,12 @@ class _Seen:
 _POINTS = {"minimum": "a minimum", "saddle": "a saddle", "degenerate": "a degenerate point"}
 
 
-def _all(path: list[Place], before: float, allowed: float, tolerance: float, *, free: bool) -> _Seen:
-    """From all eigenvalues: those where a stationary point is proved, else those of the given point."""
+def _all(
+    path: list[Place], before: float, allowed: float, tolerance: float, *, free: bool
+) -> _Seen:
+    """From all eigenvalues: those where a stationary point is proved, else those of the given
+    point.
+    """
     end = path[-1]
     steps = [place.radius for place in path if not place.trouble]
     distance = before + sum(steps) if steps else math.nan
@@ -279,30 +317,59 @@ def _all(path: list[Place], before: float, allowed: float, tolerance: float, *, 
     at = end if kind in _POINTS else path[0]
     ends = at.eigenvalues[[0, -1]] if len(at.eigenvalues) else np.zeros(2)
     low, high = (
-        Bounded(name, float(value), float(value - at.delta), float(value + at.delta), converged=not at.trouble)
+        Bounded(
+            name,
+            float(value),
+            float(value - at.delta),
+            float(value + at.delta),
+            converged=not at.trouble,
+        )
         for name, value in zip(("λ_min", "λ_max"), ends, strict=True)
     )
     inertia = None if at.trouble else at.inertia
-    return _Seen(kind, low, high, at.delta, len(at.modes), inertia, why, distance, allowed, end.h, end.lipschitz)
+    return _Seen(
+        kind,
+        low,
+        high,
+        at.delta,
+        len(at.modes),
+        inertia,
+        why,
+        distance,
+        allowed,
+        end.h,
+        end.lipschitz,
+    )
 
 
-def _judged(path: list[Place], distance: float, allowed: float, tolerance: float, *, free: bool) -> tuple[Kind, str]:
+def _judged(
+    path: list[Place], distance: float, allowed: float, tolerance: float, *, free: bool
+) -> tuple[Kind, str]:
     """The kind, and in words what failed."""
     first, end = path[0], path[-1]
     if first.trouble:
         return "no minimum can be certified", first.trouble
     if not end.proved:
         if distance <= allowed:
-            return "no minimum can be certified", end.trouble or f"h ≥ ½ after {len(path) - 1} Newton steps"
+            return (
+                "no minimum can be certified",
+                end.trouble or f"h ≥ ½ after {len(path) - 1} Newton steps",
+            )
         if free and _escapes(path):
-            return "not stationary", f"weights escape: Newton steps take ‖θ‖ from {first.norm:.3g} to {end.norm:.3g}"
+            return (
+                "not stationary",
+                f"weights escape: Newton steps take ‖θ‖ from {first.norm:.3g} to {end.norm:.3g}",
+            )
         return "not stationary", "Newton steps do not end nearby"
     down, flat, up = end.inertia
     if end.slope > end.noise or (flat and end.slope > tolerance):
         return "not stationary", f"‖∇L‖ = {end.slope:.1g} along directions without curvature"
     kind: Kind = "saddle" if down else "degenerate" if flat or not up else "minimum"
     if distance > allowed:
-        return "not stationary", f"Newton's method reaches {_POINTS[kind]} at distance {distance:.2g}"
+        return (
+            "not stationary",
+            f"Newton's method reaches {_POINTS[kind]} at distance {distance:.2g}",
+        )
     return kind, ""
 
 
@@ -314,7 +381,9 @@ def _escapes(path: list[Place]) -> bool:
     return len(path) > 1 and outwards and lengths[-1] >= 0.5 * lengths[0]
 
 
-def _outer(problem: Problem, theta: Array, given: np.ndarray | None, small: bool, depth: int, seed: int) -> _Seen:
+def _outer(
+    problem: Problem, theta: Array, given: np.ndarray | None, small: bool, depth: int, seed: int
+) -> _Seen:
     """One-sided statements from Ritz values, on the complement of the zero modes."""
     modes = np.zeros((0, problem.parameters)) if given is None else given
     if small and given is None:
@@ -323,7 +392,8 @@ def _outer(problem: Problem, theta: Array, given: np.ndarray | None, small: bool
     depth = min(depth, size)
     start = jax.random.normal(jax.random.key(seed), theta.shape, theta.dtype)
     values, residuals = (
-        np.asarray(each, np.float64) for each in _ritz(problem, theta, jnp.asarray(modes, theta.dtype), start, depth)
+        np.asarray(each, np.float64)
+        for each in _ritz(problem, theta, jnp.asarray(modes, theta.dtype), start, depth)
     )
     scale = float(np.abs(values).max())
     delta = ROUNDING * float(np.finfo(theta.dtype).eps) * scale
@@ -331,7 +401,8 @@ def _outer(problem: Problem, theta: Array, given: np.ndarray | None, small: bool
     low, high = (float(each) for each in values)
     smallest = Bounded("λ_min", low, -math.inf, low + float(residuals[0]), bool(good[0]))
     largest = Bounded("λ_max", high, high - float(residuals[1]), math.inf, bool(good[1]))
-    # Both ends may be missed: each with half of the chance, and the true width is at most (high − low)/(1 − 2ε).
+    # Both ends may be missed: each with half of the chance, and the true width is at most (high −
+    # low)/(1 − 2ε).
     share = missed(depth, size, CHANCE / 2)
     floor = low - share * (high - low) / (1 - 2 * share) if share < 0.5 else -math.inf
     kind: Kind = "saddle" if smallest.high < -delta else "no negative curvature found"

@@ -1,4 +1,6 @@
-"""Between two minima: the straight line after hidden units are matched, a trained curve, and the barrier on each."""
+"""Between two minima: the straight line after hidden units are matched, a trained curve, and the
+barrier on each.
+"""
 
 from __future__ import annotations
 
@@ -53,13 +55,15 @@ class Connection:
 
     def __str__(self) -> str:
         return (
-            f"On the {self.kind} path from loss {float(self.data.loss[0]):.6g} to {float(self.data.loss[-1]):.6g} the "
+            f"On the {self.kind} path from loss {float(self.data.loss[0]):.6g} to "
+            f"{float(self.data.loss[-1]):.6g} the "
             f"barrier is {self.barrier:.4g} at t = {self.place:.3g} ({len(self.data.t)} points)."
         )
 
 
 def straight_path(problem: Problem, a: Vector, b: Vector, *, points: int = 101) -> Connection:
-    """The loss on ``θ(t) = (1−t)·a + t·b``. Match the two first (``align``): else the barrier is mostly relabelling.
+    """The loss on ``θ(t) = (1−t)·a + t·b``. Match the two first (``align``): else the barrier is
+    mostly relabelling.
 
     >>> from attnlab.landscape import quadratic
     >>> ends = jnp.array([1.0, 0.0]), jnp.array([-1.0, 0.0])
@@ -71,13 +75,21 @@ def straight_path(problem: Problem, a: Vector, b: Vector, *, points: int = 101) 
 
 
 def curved_path(
-    problem: Problem, a: Vector, b: Vector, *, steps: int = 500, step_size: float = 0.01, points: int = 101
+    problem: Problem,
+    a: Vector,
+    b: Vector,
+    *,
+    steps: int = 500,
+    step_size: float = 0.01,
+    points: int = 101,
 ) -> Connection:
-    """The loss on ``θ(t) = (1−t)²·a + 2t(1−t)·c + t²·b``, with the bend c trained to lower its mean.
+    """The loss on ``θ(t) = (1−t)²·a + 2t(1−t)·c + t²·b``, with the bend c trained to lower its
+    mean.
 
-    c begins in the middle of the line, where the curve is the line, and follows Adam on the mean loss over 25 points;
-    kept is the bend of the lowest barrier that was met, so that a curve is never worse than the line (on those
-    points). Garipov et al. (2018), Loss surfaces, mode connectivity, and fast ensembling of DNNs.
+    c begins in the middle of the line, where the curve is the line, and follows Adam on the mean
+    loss over 25 points; kept is the bend of the lowest barrier that was met, so that a curve is
+    never worse than the line (on those points). Garipov et al. (2018), Loss surfaces, mode
+    connectivity, and fast ensembling of DNNs.
 
     >>> from attnlab.landscape import quadratic
     >>> ends = jnp.array([1.0, 0.0]), jnp.array([-1.0, 0.0])
@@ -87,17 +99,22 @@ def curved_path(
     (True, True)
     """
     if steps < 1 or not step_size > 0:
-        raise AttnlabError(f"steps={steps}, step_size={step_size}: expected a positive number of steps and step size")
+        raise AttnlabError(
+            f"steps={steps}, step_size={step_size}: expected a positive number of steps and step "
+            "size"
+        )
     first, last = at(problem, a), at(problem, b)
     bend = _bent(problem, first, last, steps, step_size)
     return _along(problem, first, last, bend, points)
 
 
 def align(reference: ModelT, model: ModelT) -> ModelT:
-    """``model`` with its hidden units renumbered to match those of ``reference``: the same function.
+    """``model`` with its hidden units renumbered to match those of ``reference``: the same
+    function.
 
-    In every two-layer head the order is the one that makes ``Σ ⟨weights, reference's weights⟩`` largest over all
-    orders (weight matching, solved exactly as an assignment). Rotations of query, key and value spaces are not undone.
+    In every two-layer head the order is the one that makes ``Σ ⟨weights, reference's weights⟩``
+    largest over all orders (weight matching, solved exactly as an assignment). Rotations of query,
+    key and value spaces are not undone.
 
     >>> from attnlab.models import BaselineConfig
     >>> model = BaselineConfig(numbers=3, width=4).init(jax.random.key(0))
@@ -109,10 +126,13 @@ def align(reference: ModelT, model: ModelT) -> ModelT:
     theirs, ours = _heads(reference), _heads(model)
     if jax.tree.structure(reference) != jax.tree.structure(model) or not ours:
         raise AttnlabError(
-            f"{type(reference).__name__} and {type(model).__name__} cannot be matched: expected two models of one kind "
+            f"{type(reference).__name__} and {type(model).__name__} cannot be matched: expected "
+            "two models of one kind "
             "and size with a two-layer head"
         )
-    return eqx.tree_at(_heads, model, [_matched(one, other) for one, other in zip(theirs, ours, strict=True)])
+    return eqx.tree_at(
+        _heads, model, [_matched(one, other) for one, other in zip(theirs, ours, strict=True)]
+    )
 
 
 def _is_head(node: Any) -> bool:
@@ -128,7 +148,9 @@ def _matched(reference: Any, head: Any) -> Any:
     gain = sum(one @ other.T for one, other in zip(_units(reference), _units(head), strict=True))
     order = jnp.asarray(linear_sum_assignment(gain, maximize=True)[1])
     if isinstance(head, Baseline):
-        return Baseline(jnp.asarray(head.w1)[:, order], jnp.asarray(head.w2)[order], head.temperature)
+        return Baseline(
+            jnp.asarray(head.w1)[:, order], jnp.asarray(head.w2)[order], head.temperature
+        )
     return TwoLayerHead(
         jnp.asarray(head.weight1)[:, order],
         jnp.asarray(head.bias1)[order],
@@ -152,13 +174,23 @@ def _along(problem: Problem, a: Vector, b: Vector, bend: Vector | None, points: 
     losses = np.asarray(_losses(problem, a, b, middle, jnp.asarray(t, a.dtype)), np.float64)
     excess = losses - (1 - t) * losses[0] - t * losses[-1]
     data = xr.Dataset({"loss": ("t", losses), "excess": ("t", excess)}, coords={"t": t})
-    return Connection(data, "straight", None) if bend is None else Connection(data, "curved", np.asarray(bend))
+    return (
+        Connection(data, "straight", None)
+        if bend is None
+        else Connection(data, "curved", np.asarray(bend))
+    )
 
 
 @eqx.filter_jit
-def _losses(problem: Problem, a: Vector, b: Vector, bend: Vector, t: Float[Array, "points"]) -> Float[Array, "points"]:
-    """The loss on the curve; with the bend in the middle of the ends it is the straight line, run through evenly."""
-    return jax.lax.map(lambda at: problem.value((1 - at) ** 2 * a + 2 * at * (1 - at) * bend + at**2 * b), t)
+def _losses(
+    problem: Problem, a: Vector, b: Vector, bend: Vector, t: Float[Array, "points"]
+) -> Float[Array, "points"]:
+    """The loss on the curve; with the bend in the middle of the ends it is the straight line, run
+    through evenly.
+    """
+    return jax.lax.map(
+        lambda at: problem.value((1 - at) ** 2 * a + 2 * at * (1 - at) * bend + at**2 * b), t
+    )
 
 
 @eqx.filter_jit

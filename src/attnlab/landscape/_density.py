@@ -1,4 +1,6 @@
-"""The spectral density of the curvature: where its eigenvalues lie, by stochastic Lanczos quadrature."""
+"""The spectral density of the curvature: where its eigenvalues lie, by stochastic Lanczos
+quadrature.
+"""
 
 from __future__ import annotations
 
@@ -24,17 +26,20 @@ from attnlab.landscape._problem import Problem
 
 @dataclass(frozen=True)
 class Density:
-    """The share of eigenvalues per unit of length, smoothed by a normal kernel of standard deviation ``smoothing``.
+    """The share of eigenvalues per unit of length, smoothed by a normal kernel of standard
+    deviation ``smoothing``.
 
-    ``data``: ``density``, ``low`` and ``high`` over ``eigenvalue`` (the band is Student's, point by point, from the
-    probes), and the ``node`` and ``weight`` of every probe's quadrature, from which all else was computed. ``seed``,
-    ``probes``, ``depth`` and the rest are its attributes.
+    ``data``: ``density``, ``low`` and ``high`` over ``eigenvalue`` (the band is Student's, point by
+    point, from the probes), and the ``node`` and ``weight`` of every probe's quadrature, from which
+    all else was computed. ``seed``, ``probes``, ``depth`` and the rest are its attributes.
     """
 
     data: xr.Dataset
 
     def share(self, low: float, high: float) -> tuple[float, float]:
-        """Share of the eigenvalues in [low, high) without smoothing, and its standard error over the probes."""
+        """Share of the eigenvalues in [low, high) without smoothing, and its standard error over
+        the probes.
+        """
         inside = (self.data.node >= low) & (self.data.node < high)
         each = self.data.weight.where(inside, 0.0).sum("place").values
         return float(each.mean()), float(each.std(ddof=1) / math.sqrt(len(each)))
@@ -42,8 +47,10 @@ class Density:
     def __str__(self) -> str:
         about, node = self.data.attrs, self.data.node.where(self.data.weight > 0)
         return (
-            f"Density of {about['size']} eigenvalues between {float(node.min()):.4g} and {float(node.max()):.4g} (Ritz "
-            f"values), smoothed by {about['smoothing']:.2g}; {about['probes']} probes of {about['depth']} Lanczos "
+            f"Density of {about['size']} eigenvalues between {float(node.min()):.4g} and "
+            f"{float(node.max()):.4g} (Ritz "
+            f"values), smoothed by {about['smoothing']:.2g}; {about['probes']} probes of "
+            f"{about['depth']} Lanczos "
             f"steps, seed {about['seed']}, {about['level']:.0%} band."
         )
 
@@ -62,11 +69,12 @@ def density(
 ) -> Density:
     """``ρ(x) = 1/p Σ_i N(x; λ_i, smoothing²)`` over the p eigenvalues of ``∇²L(θ)``.
 
-    For a random unit z, Lanczos gives nodes and weights with ``zᵀ f(A) z ≈ Σ_j w_j f(θ_j)``, exact for polynomials of
-    degree below ``2·depth``; its mean over probes estimates ``tr f(A)/p``, with f the kernel at x.
+    For a random unit z, Lanczos gives nodes and weights with ``zᵀ f(A) z ≈ Σ_j w_j f(θ_j)``, exact
+    for polynomials of degree below ``2·depth``; its mean over probes estimates ``tr f(A)/p``, with
+    f the kernel at x.
 
-    ``smoothing`` is by default 1/100 of the width of the spectrum. Ghorbani, Krishnan and Xiao (2019), An investigation
-    into neural net optimization via Hessian eigenvalue density.
+    ``smoothing`` is by default 1/100 of the width of the spectrum. Ghorbani, Krishnan and Xiao
+    (2019), An investigation into neural net optimization via Hessian eigenvalue density.
 
     >>> from attnlab.landscape._spectrum import quadratic
     >>> found = density(quadratic(jnp.diag(jnp.repeat(jnp.array([1.0, 5.0]), 50))), probes=16, depth=8)
@@ -79,30 +87,51 @@ def density(
     steps = min(depth, size)
     if probes < 2 or depth < 1 or points < 2 or not (smoothing is None or smoothing > 0):
         raise AttnlabError(
-            f"probes={probes}, depth={depth}, points={points}, smoothing={smoothing}: expected at least 2 probes and "
+            f"probes={probes}, depth={depth}, points={points}, smoothing={smoothing}: expected at "
+            "least 2 probes and "
             "points, depth ≥ 1 and smoothing > 0"
         )
-    nodes, weights = _quadratures(*_recurrences(problem, point, places, jax.random.key(seed), probes, steps))
+    nodes, weights = _quadratures(
+        *_recurrences(problem, point, places, jax.random.key(seed), probes, steps)
+    )
     seen = nodes[weights > 0]
     low, high = float(seen.min()), float(seen.max())
     sigma = _kernel_width(low, high) if smoothing is None else smoothing
     x = np.linspace(low - 4 * sigma, high + 4 * sigma, points)
-    about = {"size": size, "group": group or "", "probes": probes, "depth": steps, "seed": seed, "smoothing": sigma,
-             "level": level}  # fmt: skip
+    about = {
+        "size": size,
+        "group": group or "",
+        "probes": probes,
+        "depth": steps,
+        "seed": seed,
+        "smoothing": sigma,
+        "level": level,
+    }
     return Density(_labelled(x, nodes, weights, sigma, level).assign_attrs(about))
 
 
 def _kernel_width(low: float, high: float) -> float:
-    """A hundredth of the spectrum's width; of its size where all eigenvalues are one, and 1 where they are 0."""
+    """A hundredth of the spectrum's width; of its size where all eigenvalues are one, and 1 where
+    they are 0.
+    """
     return 0.01 * max(high - low, 0.01 * max(abs(low), abs(high))) or 1.0
 
 
-def _labelled(x: np.ndarray, nodes: np.ndarray, weights: np.ndarray, sigma: float, level: float) -> xr.Dataset:
+def _labelled(
+    x: np.ndarray, nodes: np.ndarray, weights: np.ndarray, sigma: float, level: float
+) -> xr.Dataset:
     """The kernel's mean over the nodes of each probe, and the band over probes."""
     each = np.stack(
-        [distributions.norm.pdf(x[:, None], n[None, :], sigma) @ w for n, w in zip(nodes, weights, strict=True)]
+        [
+            distributions.norm.pdf(x[:, None], n[None, :], sigma) @ w
+            for n, w in zip(nodes, weights, strict=True)
+        ]
     )
-    half = distributions.t.ppf(0.5 + level / 2, len(each) - 1) * each.std(0, ddof=1) / math.sqrt(len(each))
+    half = (
+        distributions.t.ppf(0.5 + level / 2, len(each) - 1)
+        * each.std(0, ddof=1)
+        / math.sqrt(len(each))
+    )
     mean = each.mean(0)
     return xr.Dataset(
         {
@@ -117,9 +146,16 @@ def _labelled(x: np.ndarray, nodes: np.ndarray, weights: np.ndarray, sigma: floa
 
 
 def _quadratures(alphas: Array, betas: Array) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of every probe, (probes, depth): eigenvalues of T, squared first entries of its vectors."""
-    pairs = [eigh_tridiagonal(a, b[:-1]) for a, b in zip(np.asarray(alphas), np.asarray(betas), strict=True)]
-    return np.stack([values for values, _ in pairs]), np.stack([vectors[0] ** 2 for _, vectors in pairs])
+    """Nodes and weights of every probe, (probes, depth): eigenvalues of T, squared first entries of
+    its vectors.
+    """
+    pairs = [
+        eigh_tridiagonal(a, b[:-1])
+        for a, b in zip(np.asarray(alphas), np.asarray(betas), strict=True)
+    ]
+    return np.stack([values for values, _ in pairs]), np.stack(
+        [vectors[0] ** 2 for _, vectors in pairs]
+    )
 
 
 @eqx.filter_jit
@@ -135,13 +171,21 @@ def _recurrences(
 
 
 def quadratures(
-    product: Callable[[Array], Array], like: Float[Array, "size"], key: Array, probes: int, depth: int
+    product: Callable[[Array], Array],
+    like: Float[Array, "size"],
+    key: Array,
+    probes: int,
+    depth: int,
 ) -> tuple[Float[Array, "probes depth"], Float[Array, "probes depth"]]:
-    """Nodes and weights of every probe, inside a compiled function: ``zᵀ f(A) z ≈ Σ_j w_j f(θ_j)``, z a unit vector."""
+    """Nodes and weights of every probe, inside a compiled function: ``zᵀ f(A) z ≈ Σ_j w_j f(θ_j)``,
+    z a unit vector.
+    """
 
     def one(start: Array) -> tuple[Array, Array]:
         alphas, betas = recurrence(product, start, depth)
-        values, vectors = jnp.linalg.eigh(jnp.diag(alphas) + jnp.diag(betas[:-1], 1) + jnp.diag(betas[:-1], -1))
+        values, vectors = jnp.linalg.eigh(
+            jnp.diag(alphas) + jnp.diag(betas[:-1], 1) + jnp.diag(betas[:-1], -1)
+        )
         return values, vectors[0] ** 2
 
     starts = jax.random.normal(key, (probes, like.shape[0]), like.dtype)
@@ -151,15 +195,19 @@ def quadratures(
 def recurrence(
     product: Callable[[Array], Array], start: Float[Array, "size"], depth: int
 ) -> tuple[Float[Array, "depth"], Float[Array, "depth"]]:
-    """Lanczos' three-term recurrence: the diagonal of T, and what lies below it (the last outside of T).
+    """Lanczos' three-term recurrence: the diagonal of T, and what lies below it (the last outside
+    of T).
 
-    The vectors are not made orthogonal again and not kept: eigenvalues then appear in several copies that share one
-    weight, which leaves a quadrature as it is (and makes it four times as fast as ``lanczos``). Where the products
-    span an invariant space β is 0, and so is all that follows.
+    The vectors are not made orthogonal again and not kept: eigenvalues then appear in several
+    copies that share one weight, which leaves a quadrature as it is (and makes it four times as
+    fast as ``lanczos``). Where the products span an invariant space β is 0, and so is all that
+    follows.
     """
     tiny = 10 * start.shape[0] ** 0.5 * jnp.finfo(start.dtype).eps
 
-    def step(state: tuple[Array, Array, Array], _: None) -> tuple[tuple[Array, Array, Array], tuple[Array, Array]]:
+    def step(
+        state: tuple[Array, Array, Array], _: None
+    ) -> tuple[tuple[Array, Array, Array], tuple[Array, Array]]:
         before, v, beta = state
         w = product(v)
         length = jnp.linalg.norm(w)
@@ -168,7 +216,9 @@ def recurrence(
         w = w - alpha * v
         after = jnp.linalg.norm(w)
         after = jnp.where(after <= tiny * length, jnp.zeros_like(after), after)
-        following = jnp.where(after > 0, w / jnp.where(after > 0, after, jnp.ones_like(after)), jnp.zeros_like(w))
+        following = jnp.where(
+            after > 0, w / jnp.where(after > 0, after, jnp.ones_like(after)), jnp.zeros_like(w)
+        )
         return (v, following, after), (alpha, after)
 
     first = (jnp.zeros_like(start), start / jnp.linalg.norm(start), jnp.zeros((), start.dtype))

@@ -1,4 +1,6 @@
-"""How flat a point is: seven measures (THEORY B4), of which two do not change when layers are rescaled."""
+"""How flat a point is: seven measures (THEORY B4), of which two do not change when layers are
+rescaled.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,10 @@ class Flatness:
     """What ``flatness`` measured at one point; ``flatness`` defines every number.
 
     - ``petzka``: by layer; ``relative_flatness`` is their sum;
-    - ``trace_error``, ``petzka_error``: standard errors of the trace and of the sum, 0 where nothing was estimated;
-    - ``keskar``, ``sam``, ``adaptive_sam``: the largest rise that was found, a lower bound of the largest there is.
+    - ``trace_error``, ``petzka_error``: standard errors of the trace and of the sum, 0 where
+      nothing was estimated;
+    - ``keskar``, ``sam``, ``adaptive_sam``: the largest rise that was found, a lower bound of the
+      largest there is.
     """
 
     loss: float
@@ -55,16 +59,21 @@ class Flatness:
     def measures(self) -> dict[str, float]:
         """All seven by name, for tables and ratios."""
         return {
-            "largest": self.largest, "trace": self.trace, "trace_per_parameter": self.trace_per_parameter,
-            "keskar": self.keskar, "sam": self.sam, "adaptive_sam": self.adaptive_sam,
+            "largest": self.largest,
+            "trace": self.trace,
+            "trace_per_parameter": self.trace_per_parameter,
+            "keskar": self.keskar,
+            "sam": self.sam,
+            "adaptive_sam": self.adaptive_sam,
             "petzka": self.relative_flatness,
-        }  # fmt: skip
+        }
 
     def __str__(self) -> str:
         error = f" ± {self.trace_error:.2g}" if self.trace_error else ""
         return (
             f"At loss {self.loss:.4g}: λ_max {self.largest:.4g}, trace {self.trace:.4g}{error} "
-            f"({self.trace_per_parameter:.3g} per parameter), Keskar {self.keskar:.3g} %, SAM {self.sam:.3g}, adaptive "
+            f"({self.trace_per_parameter:.3g} per parameter), Keskar {self.keskar:.3g} %, SAM "
+            f"{self.sam:.3g}, adaptive "
             f"SAM {self.adaptive_sam:.3g}, Petzka {self.relative_flatness:.4g}."
         )
 
@@ -81,20 +90,23 @@ def flatness(
     steps: int = 50,
     seed: int = 0,
 ) -> Flatness:
-    """Seven measures of ``L`` at θ, with H = ∇²L(θ) and p parameters; all are 0 for a constant loss.
+    """Seven measures of ``L`` at θ, with H = ∇²L(θ) and p parameters; all are 0 for a constant
+    loss.
 
     - ``largest``: λ_max(H); ``trace``: tr H; ``trace_per_parameter``: tr H / p;
-    - ``keskar``: ``100·(max_{z∈C} L(θ+z) − L(θ)) / (1 + L(θ))``, C: ``|z_i| ≤ epsilon·(|θ_i| + 1)`` (Keskar et al.,
-      2017, eq. 4, full space);
-    - ``sam``: ``max_{‖z‖₂ ≤ rho} L(θ+z) − L(θ)`` (Foret et al., 2021, eq. 1; the maximum itself, since its first-order
-      form is 0/0 at a stationary point);
-    - ``adaptive_sam``: ``max_{‖z/|θ|‖₂ ≤ adaptive_rho} L(θ+z) − L(θ)``, coordinates divided by their size (Kwon et al.,
-      2021); does not change when layers are rescaled;
-    - ``petzka``: of a layer W with neurons w_s, ``Σ_{s,s'} ⟨w_s, w_s'⟩ tr H_{s,s'}``, H_{s,s'} the block of H of two
-      neurons' weights (Petzka et al., 2021, definition 3); does not change when a whole layer is rescaled.
+    - ``keskar``: ``100·(max_{z∈C} L(θ+z) − L(θ)) / (1 + L(θ))``, C: ``|z_i| ≤ epsilon·(|θ_i| + 1)``
+      (Keskar et al., 2017, eq. 4, full space);
+    - ``sam``: ``max_{‖z‖₂ ≤ rho} L(θ+z) − L(θ)`` (Foret et al., 2021, eq. 1; the maximum itself,
+      since its first-order form is 0/0 at a stationary point);
+    - ``adaptive_sam``: ``max_{‖z/|θ|‖₂ ≤ adaptive_rho} L(θ+z) − L(θ)``, coordinates divided by
+      their size (Kwon et al., 2021); does not change when layers are rescaled;
+    - ``petzka``: of a layer W with neurons w_s, ``Σ_{s,s'} ⟨w_s, w_s'⟩ tr H_{s,s'}``, H_{s,s'} the
+      block of H of two neurons' weights (Petzka et al., 2021, definition 3); does not change when a
+      whole layer is rescaled.
 
-    ``penalised=False`` leaves out ½λ‖θ‖², which is not the data's and not scale-invariant. Up to 2000 parameters λ_max,
-    trace and Petzka are exact; above they come from ``extremes`` (refused where it has not converged) and ``trace``.
+    ``penalised=False`` leaves out ½λ‖θ‖², which is not the data's and not scale-invariant. Up to
+    2000 parameters λ_max, trace and Petzka are exact; above they come from ``extremes`` (refused
+    where it has not converged) and ``trace``.
 
     >>> from attnlab.landscape._spectrum import quadratic
     >>> found = flatness(quadratic(jnp.diag(jnp.array([4.0, 1.0]))), rho=0.1, epsilon=0.1)
@@ -103,14 +115,19 @@ def flatness(
     """
     if not (epsilon > 0 and rho > 0 and adaptive_rho > 0) or starts < 1 or steps < 1:
         raise AttnlabError(
-            f"epsilon={epsilon}, rho={rho}, adaptive_rho={adaptive_rho}, starts={starts}, steps={steps}: expected "
+            f"epsilon={epsilon}, rho={rho}, adaptive_rho={adaptive_rho}, starts={starts}, "
+            f"steps={steps}: expected "
             "positive numbers"
         )
     asked = problem if penalised else dataclasses.replace(problem, l2=jnp.zeros_like(problem.l2))
     point = at(asked, theta)
     matrix = dense_matrix(asked, point) if asked.parameters <= DENSE_LIMIT else None
     largest, top, total, total_error = _curvatures(asked, point, matrix, seed)
-    layers = {p.name: petzka(asked, point, p, matrix=matrix, seed=seed) for p in pieces(asked) if len(p.shape) == 2}
+    layers = {
+        p.name: petzka(asked, point, p, matrix=matrix, seed=seed)
+        for p in pieces(asked)
+        if len(p.shape) == 2
+    }
     loss = float(_value(asked, point))
     first = jnp.asarray(top, point.dtype)
     drawn = jax.random.normal(jax.random.key(seed), (starts, asked.parameters), point.dtype)
@@ -122,14 +139,18 @@ def flatness(
         return float(jnp.max(largest_rise(asked, point, scale, begin, shape, steps)))  # pyright: ignore[reportArgumentType]
 
     return Flatness(
-        loss, largest, total, total_error, asked.parameters,
+        loss,
+        largest,
+        total,
+        total_error,
+        asked.parameters,
         keskar=100 * rise(epsilon * (jnp.abs(point) + 1), "box") / (1 + loss),
         sam=rise(jnp.full_like(point, rho), "ball"),
         adaptive_sam=rise(adaptive_rho * jnp.abs(point), "ball"),
         petzka={name: value for name, (value, _) in layers.items()},
         petzka_error=math.sqrt(sum(error**2 for _, error in layers.values())),
         seed=seed,
-    )  # fmt: skip
+    )
 
 
 def _curvatures(
@@ -156,17 +177,21 @@ def petzka(
 ) -> tuple[float, float]:
     """``Σ_{s,s'} ⟨w_s, w_s'⟩ tr H_{s,s'}`` of one layer, and its standard error.
 
-    From the dense ``matrix`` H if it is there. Else, with G the matrix of the ``⟨w_s, w_s'⟩`` and C = G^½, it is the
-    trace of ``(I⊗C) H (I⊗C)``, the curvature in the coordinates of the layer's own neurons: computed up to 2000 weights
-    and estimated above.
+    From the dense ``matrix`` H if it is there. Else, with G the matrix of the ``⟨w_s, w_s'⟩`` and C
+    = G^½, it is the trace of ``(I⊗C) H (I⊗C)``, the curvature in the coordinates of the layer's own
+    neurons: computed up to 2000 weights and estimated above.
     """
     if matrix is not None:
-        return _from_matrix(matrix, np.asarray(theta, np.float64), piece, input_axis(problem, piece.name)), 0.0
+        return _from_matrix(
+            matrix, np.asarray(theta, np.float64), piece, input_axis(problem, piece.name)
+        ), 0.0
     size = math.prod(piece.shape)
     key = jax.random.key(seed)
     whole = size <= DENSE_LIMIT
     axis = input_axis(problem, piece.name)
-    values = np.asarray(_layer(problem, theta, piece, axis, key, 0 if whole else probes, deflate), np.float64)
+    values = np.asarray(
+        _layer(problem, theta, piece, axis, key, 0 if whole else probes, deflate), np.float64
+    )
     if whole:
         return float(values.sum()), 0.0
     return float(values.mean()), float(values.std(ddof=1) / math.sqrt(probes))
@@ -193,7 +218,9 @@ def _layer(
     def scaled(v: Array) -> Array:
         inside = v.reshape(w.shape) @ root
         moved = inside if axis == 0 else inside.T
-        back = product(jnp.zeros_like(theta).at[piece.span].set(moved.reshape(-1)))[piece.span].reshape(piece.shape)
+        back = product(jnp.zeros_like(theta).at[piece.span].set(moved.reshape(-1)))[
+            piece.span
+        ].reshape(piece.shape)
         return ((back if axis == 0 else back.T) @ root).reshape(-1)
 
     like = jnp.zeros(w.size, theta.dtype)

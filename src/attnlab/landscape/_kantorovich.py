@@ -1,12 +1,14 @@
-"""Whether a stationary point lies near a given point: Newton's method, and when Kantorovich's theorem says it ends.
+"""Whether a stationary point lies near a given point: Newton's method, and when Kantorovich's
+theorem says it ends.
 
-On a slice ``θ + span(C)``, where the eigenvalues of ``∇²L`` are away from zero, let ``s`` be the Newton step, ``κ`` the
-smallest ``|λ|`` and ``Lip`` a Lipschitz constant of ``∇²L`` within ``2‖s‖`` of θ. If ``h = ‖s‖ Lip/κ < ½``, L has
-exactly one stationary point on the slice within ``2‖s‖``; it lies at most ``2‖s‖/(1 + √(1 − 2h))`` away, and no
-eigenvalue has changed its sign there (each moves by at most ``κ (1 − √(1 − 2h))``).
+On a slice ``θ + span(C)``, where the eigenvalues of ``∇²L`` are away from zero, let ``s`` be the
+Newton step, ``κ`` the smallest ``|λ|`` and ``Lip`` a Lipschitz constant of ``∇²L`` within ``2‖s‖``
+of θ. If ``h = ‖s‖ Lip/κ < ½``, L has exactly one stationary point on the slice within ``2‖s‖``; it
+lies at most ``2‖s‖/(1 + √(1 − 2h))`` away, and no eigenvalue has changed its sign there (each moves
+by at most ``κ (1 − √(1 − 2h))``).
 
-Directions of symmetry are left out of the slice. That loses nothing: at the slice's stationary point the gradient
-vanishes on the slice by the theorem, and along the orbit by symmetry.
+Directions of symmetry are left out of the slice. That loses nothing: at the slice's stationary
+point the gradient vanishes on the slice by the theorem, and along the orbit by symmetry.
 """
 
 from __future__ import annotations
@@ -37,12 +39,12 @@ class Place(NamedTuple):
     """What is known at one point of a Newton path.
 
     - ``value``, ``gradient``: L and ∇L; ``norm``: ‖θ‖;
-    - ``eigenvalues``: of ``∇²L`` on the complement of the ``modes`` of symmetry, ascending; ``delta``: what rounding
-      may have done to them;
-    - ``step``: the Newton step along the eigenvectors with ``|λ| > δ``; ``lipschitz``: of ``∇²L`` among these,
-      estimated within twice the step; ``h``: Kantorovich's number;
-    - ``slope``: ``‖∇L‖`` along all other directions, flat and of symmetry; ``noise``: what rounding alone could make
-      of it, ``ROUNDING · ε √parameters · |λ|_max · max(‖θ‖, 1)``;
+    - ``eigenvalues``: of ``∇²L`` on the complement of the ``modes`` of symmetry, ascending;
+      ``delta``: what rounding may have done to them;
+    - ``step``: the Newton step along the eigenvectors with ``|λ| > δ``; ``lipschitz``: of ``∇²L``
+      among these, estimated within twice the step; ``h``: Kantorovich's number;
+    - ``slope``: ``‖∇L‖`` along all other directions, flat and of symmetry; ``noise``: what rounding
+      alone could make of it, ``ROUNDING · ε √parameters · |λ|_max · max(‖θ‖, 1)``;
     - ``trouble``: in words, why nothing can be computed; then the rest is nan.
     """
 
@@ -78,10 +80,14 @@ class Place(NamedTuple):
         return down, flat, len(self.eigenvalues) - down - flat
 
 
-def newton_path(problem: Problem, theta: Float[Array, "parameters"], given: Modes | None = None) -> list[Place]:
-    """The places from θ on, one Newton step apart: up to the first where a stationary point is proved, if any is.
+def newton_path(
+    problem: Problem, theta: Float[Array, "parameters"], given: Modes | None = None
+) -> list[Place]:
+    """The places from θ on, one Newton step apart: up to the first where a stationary point is
+    proved, if any is.
 
-    Zero modes are those of each place, or the ``given`` ones. The path ends early where something is not finite.
+    Zero modes are those of each place, or the ``given`` ones. The path ends early where something
+    is not finite.
     """
     places: list[Place] = []
     for _ in range(STEPS + 1):
@@ -93,10 +99,17 @@ def newton_path(problem: Problem, theta: Float[Array, "parameters"], given: Mode
 
 
 def place(
-    problem: Problem, theta: Float[Array, "parameters"], given: Modes | None = None, radius: float | None = None
+    problem: Problem,
+    theta: Float[Array, "parameters"],
+    given: Modes | None = None,
+    radius: float | None = None,
 ) -> Place:
-    """What is known at θ; the Lipschitz constant is sampled within ``radius``, twice the Newton step if not given."""
-    value, gradient, hessian = (np.asarray(each, np.float64) for each in _derivatives(problem, theta))
+    """What is known at θ; the Lipschitz constant is sampled within ``radius``, twice the Newton
+    step if not given.
+    """
+    value, gradient, hessian = (
+        np.asarray(each, np.float64) for each in _derivatives(problem, theta)
+    )
     norm = float(jnp.linalg.norm(theta))
     trouble = _not_finite(value, gradient, hessian)
     if trouble:
@@ -117,7 +130,9 @@ def place(
     with np.errstate(over="ignore", invalid="ignore"):
         step = -onto @ (slopes / bent)
     if not np.isfinite(step).all():
-        return Place(float(value), gradient, norm, modes, eigenvalues, trouble="the Newton step is infinite")
+        return Place(
+            float(value), gradient, norm, modes, eigenvalues, trouble="the Newton step is infinite"
+        )
     slope = float(np.linalg.norm(gradient - onto @ slopes))
     noise = rounding * max(norm, 1.0)
     lipschitz = h = 0.0
@@ -125,7 +140,9 @@ def place(
         softest = np.abs(bent).argmin()
         lipschitz = _lipschitz(problem, theta, onto, step, onto[:, softest], noise, radius)
         h = float(np.linalg.norm(step)) * lipschitz / (abs(float(bent[softest])) - delta)
-    return Place(float(value), gradient, norm, modes, eigenvalues, delta, step, lipschitz, h, slope, noise)
+    return Place(
+        float(value), gradient, norm, modes, eigenvalues, delta, step, lipschitz, h, slope, noise
+    )
 
 
 def _not_finite(value: np.ndarray, gradient: np.ndarray, hessian: np.ndarray) -> str:
@@ -139,15 +156,22 @@ def _not_finite(value: np.ndarray, gradient: np.ndarray, hessian: np.ndarray) ->
 
 
 def _lipschitz(
-    problem: Problem, theta: Array, onto: np.ndarray, step: np.ndarray, soft: np.ndarray, noise: float,
+    problem: Problem,
+    theta: Array,
+    onto: np.ndarray,
+    step: np.ndarray,
+    soft: np.ndarray,
+    noise: float,
     radius: float | None,
-) -> float:  # fmt: skip
-    """An estimate of the Lipschitz constant of ``∇²L`` on the span of ``onto``, within ``radius`` of θ.
+) -> float:
+    """An estimate of the Lipschitz constant of ``∇²L`` on the span of ``onto``, within ``radius``
+    of θ.
 
-    The constant is the largest ``‖D³L[v, v]‖`` over unit v and points of the ball. It is sought by power steps
-    ``v ← D³L[v, v]`` at the middle and at six points of the sphere, and doubled, for a search sees it from below.
-    D³L is differentiated, not differenced: a step of 1e-12 does not make rounding of it. For losses with kinks, which
-    no derivative sees, the gradient after the Newton step gives another bound: ``‖∇L(θ + s)‖ ≤ ½ Lip ‖s‖²``.
+    The constant is the largest ``‖D³L[v, v]‖`` over unit v and points of the ball. It is sought by
+    power steps ``v ← D³L[v, v]`` at the middle and at six points of the sphere, and doubled, for a
+    search sees it from below. D³L is differentiated, not differenced: a step of 1e-12 does not make
+    rounding of it. For losses with kinks, which no derivative sees, the gradient after the Newton
+    step gives another bound: ``‖∇L(θ + s)‖ ≤ ½ Lip ‖s‖²``.
     """
     length = float(np.linalg.norm(step))
     radius = 2 * length if radius is None else radius
@@ -156,7 +180,10 @@ def _lipschitz(
     along = step / length if length > 0 else other
     directions = [along, soft, along, along, soft, soft, other, other]
     offsets = radius * np.array([0.0, 0.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
-    cast = [jnp.asarray(each, theta.dtype) for each in (onto @ onto.T, np.stack(directions), offsets, step)]
+    cast = [
+        jnp.asarray(each, theta.dtype)
+        for each in (onto @ onto.T, np.stack(directions), offsets, step)
+    ]
     sizes, after = (np.asarray(each, np.float64) for each in _bends(problem, theta, *cast))
     largest = _SAFETY * float(sizes.max()) if np.isfinite(sizes).all() else math.inf
     beyond = float(np.linalg.norm(onto.T @ after)) - noise

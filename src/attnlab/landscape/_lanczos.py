@@ -1,4 +1,6 @@
-"""Lanczos' method with full reorthogonalisation, and what it says of eigenvalues: Ritz values with residuals."""
+"""Lanczos' method with full reorthogonalisation, and what it says of eigenvalues: Ritz values with
+residuals.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ Matvec = Callable[[Array], Array]
 class Tridiagonal(NamedTuple):
     """``A Qᵀ = Qᵀ T + β_k q_{k+1} e_kᵀ`` with the rows of Q orthonormal and T tridiagonal.
 
-    - ``alphas``: (depth,), the diagonal of T; ``betas``: (depth,), below it; the last is β_k, which lies outside of T;
+    - ``alphas``: (depth,), the diagonal of T; ``betas``: (depth,), below it; the last is β_k, which
+      lies outside of T;
     - ``basis``: Q, (depth, parameters).
     """
 
@@ -27,11 +30,13 @@ class Tridiagonal(NamedTuple):
 
 
 class Ritz(NamedTuple):
-    """Approximate eigenpairs, values ascending; within ``residuals[i]`` of ``values[i]`` lies an eigenvalue.
+    """Approximate eigenpairs, values ascending; within ``residuals[i]`` of ``values[i]`` lies an
+    eigenvalue.
 
     - ``values``: (depth,); ``residuals``: (depth,), ``‖A y − θ y‖ = β_k |s_k|``, up to rounding;
     - ``vectors``: (depth, parameters), a unit vector y per row;
-    - ``first``: (depth,), the share ``s₁²`` of the start vector in each: the weights of a quadrature.
+    - ``first``: (depth,), the share ``s₁²`` of the start vector in each: the weights of a
+      quadrature.
     """
 
     values: Float[Array, "depth"]
@@ -41,11 +46,13 @@ class Ritz(NamedTuple):
 
 
 def lanczos(matvec: Matvec, start_vector: Float[Array, "parameters"], depth: int) -> Tridiagonal:
-    """``depth`` steps for a symmetric matrix of which only the products ``A v`` are known, in the vector's own type.
+    """``depth`` steps for a symmetric matrix of which only the products ``A v`` are known, in the
+    vector's own type.
 
-    Every new vector is made orthogonal to all earlier ones, twice. Where the products span an invariant space (β = 0,
-    up to rounding) the method goes on with a fresh vector from a fixed key, so that T falls into blocks and every row
-    of the basis is a unit vector. It may be compiled and mapped.
+    Every new vector is made orthogonal to all earlier ones, twice. Where the products span an
+    invariant space (β = 0, up to rounding) the method goes on with a fresh vector from a fixed key,
+    so that T falls into blocks and every row of the basis is a unit vector. It may be compiled and
+    mapped.
 
     >>> a = jnp.diag(jnp.array([1.0, 2.0, 5.0]))
     >>> t = lanczos(lambda v: a @ v, jnp.ones(3), 3)
@@ -59,7 +66,9 @@ def lanczos(matvec: Matvec, start_vector: Float[Array, "parameters"], depth: int
     tiny = 10 * size**0.5 * float(jnp.finfo(dtype).eps)
     key = jax.random.key(0)
 
-    def step(i: Array, state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+    def step(
+        i: Array, state: tuple[Array, Array, Array, Array]
+    ) -> tuple[Array, Array, Array, Array]:
         alphas, betas, basis, largest = state
         w = matvec(basis[i])
         alpha = jnp.vdot(basis[i], w)
@@ -67,7 +76,9 @@ def lanczos(matvec: Matvec, start_vector: Float[Array, "parameters"], depth: int
         beta = jnp.linalg.norm(w)
         largest = jnp.maximum(largest, jnp.abs(alpha) + beta)
         ended = beta <= tiny * largest
-        w = jax.lax.cond(ended, lambda: jax.random.normal(jax.random.fold_in(key, i), (size,), dtype), lambda: w)
+        w = jax.lax.cond(
+            ended, lambda: jax.random.normal(jax.random.fold_in(key, i), (size,), dtype), lambda: w
+        )
         following = _unit(_orthogonal(_unit(_orthogonal(_unit(w), basis)), basis))
         betas = betas.at[i].set(jnp.where(ended, jnp.zeros_like(beta), beta))
         return alphas.at[i].set(alpha), betas, basis.at[i + 1].set(following, mode="drop"), largest
@@ -91,12 +102,18 @@ def ritz(t: Tridiagonal) -> Ritz:
     return Ritz(values, t.betas[-1] * jnp.abs(s[-1]), s.T @ t.basis, s[0] ** 2)
 
 
-def residual(matvec: Matvec, value: Float[Array, ""], vector: Float[Array, "parameters"]) -> Float[Array, ""]:
-    """``‖A y − θ y‖ / ‖y‖``, by one product more: what rounding leaves of the formula in ``Ritz.residuals``."""
+def residual(
+    matvec: Matvec, value: Float[Array, ""], vector: Float[Array, "parameters"]
+) -> Float[Array, ""]:
+    """``‖A y − θ y‖ / ‖y‖``, by one product more: what rounding leaves of the formula in
+    ``Ritz.residuals``.
+    """
     return jnp.linalg.norm(matvec(vector) - value * vector) / jnp.linalg.norm(vector)
 
 
-def _orthogonal(w: Float[Array, "parameters"], basis: Float[Array, "depth parameters"]) -> Float[Array, "parameters"]:
+def _orthogonal(
+    w: Float[Array, "parameters"], basis: Float[Array, "depth parameters"]
+) -> Float[Array, "parameters"]:
     """``w`` without its part in the span of the basis; rows not yet filled are zero."""
     return w - (basis @ w) @ basis
 

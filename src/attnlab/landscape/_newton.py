@@ -1,4 +1,6 @@
-"""Newton's method with the whole spectrum of the Hessian: downhill to a minimum, or to any stationary point."""
+"""Newton's method with the whole spectrum of the Hessian: downhill to a minimum, or to any
+stationary point.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ Filter = Callable[[Array, Array], Array]
 
 
 class Descent(NamedTuple):
-    """Where a Newton iteration is: the point, what it minimises there, the gradient of L, and whether it goes on.
+    """Where a Newton iteration is: the point, what it minimises there, the gradient of L, and
+    whether it goes on.
 
     ``curvature`` is the smallest eigenvalue of the Hessian where the last step began.
     """
@@ -34,13 +37,16 @@ class Descent(NamedTuple):
     moving: Bool[Array, ""]
 
 
-def newton_minimum(problem: Problem, theta: Float[Array, "parameters"], *, tolerance: float, steps: int) -> Descent:
+def newton_minimum(
+    problem: Problem, theta: Float[Array, "parameters"], *, tolerance: float, steps: int
+) -> Descent:
     """Saddle-free Newton (Dauphin et al. 2014): ``θ − V (|Λ| + μ)⁻¹ Vᵀ ∇L`` with ``∇²L = V Λ Vᵀ``.
 
-    Of ten dampings μ the one with the smallest L is taken; among those equal up to rounding, the one with the smallest
-    gradient. At a stationary point with negative curvature the step goes along it. Ends at ``‖∇L‖_∞ ≤ tolerance``
-    without negative curvature, where no step helps, or after ``steps``. A small gradient alone leaves θ as far as
-    ``‖∇L‖/λ_min`` from the minimum, so steps longer than 1e-8 max(‖θ‖, 1) go on while each divides it by ten.
+    Of ten dampings μ the one with the smallest L is taken; among those equal up to rounding, the
+    one with the smallest gradient. At a stationary point with negative curvature the step goes
+    along it. Ends at ``‖∇L‖_∞ ≤ tolerance`` without negative curvature, where no step helps, or
+    after ``steps``. A small gradient alone leaves θ as far as ``‖∇L‖/λ_min`` from the minimum, so
+    steps longer than 1e-8 max(‖θ‖, 1) go on while each divides it by ten.
     """
 
     def filtered(values: Array, damping: Array) -> Array:
@@ -49,8 +55,12 @@ def newton_minimum(problem: Problem, theta: Float[Array, "parameters"], *, toler
     return _descend(problem, theta, _loss, filtered, tolerance, steps, escape=True)
 
 
-def newton_stationary(problem: Problem, theta: Float[Array, "parameters"], *, tolerance: float, steps: int) -> Descent:
-    """Levenberg–Marquardt on ``½‖∇L‖²``: ``θ − V Λ (Λ² + μ²)⁻¹ Vᵀ ∇L``; drawn to stationary points of any kind."""
+def newton_stationary(
+    problem: Problem, theta: Float[Array, "parameters"], *, tolerance: float, steps: int
+) -> Descent:
+    """Levenberg–Marquardt on ``½‖∇L‖²``: ``θ − V Λ (Λ² + μ²)⁻¹ Vᵀ ∇L``; drawn to stationary points
+    of any kind.
+    """
 
     def filtered(values: Array, damping: Array) -> Array:
         return values / (values**2 + damping**2)
@@ -67,15 +77,24 @@ def _squared_gradient(value: Array, gradient: Array) -> Array:
 
 
 def _descend(
-    problem: Problem, theta: Array, merit: Callable[[Array, Array], Array], filtered: Filter, tolerance: float,
-    steps: int, escape: bool,
-) -> Descent:  # fmt: skip
+    problem: Problem,
+    theta: Array,
+    merit: Callable[[Array, Array], Array],
+    filtered: Filter,
+    tolerance: float,
+    steps: int,
+    escape: bool,
+) -> Descent:
     look = jax.value_and_grad(problem.value)
 
     def step(at: Descent) -> Descent:
         values, vectors = jnp.linalg.eigh(problem.hessian(at.theta))
         still = jnp.max(jnp.abs(at.gradient)) <= tolerance
-        saddle = values[0] < -1e-7 * jnp.maximum(jnp.abs(values[-1]), 1e-3) if escape else jnp.asarray(False)
+        saddle = (
+            values[0] < -1e-7 * jnp.maximum(jnp.abs(values[-1]), 1e-3)
+            if escape
+            else jnp.asarray(False)
+        )
         tries = at.theta[None] - _steps(values, vectors, at.gradient, filtered)
         tries = jnp.where(still & saddle, at.theta[None] + _along(vectors[:, 0], len(tries)), tries)
         losses, gradients = jax.vmap(look)(tries)
@@ -92,16 +111,27 @@ def _descend(
 
     value, gradient = look(theta)
     zero = jnp.zeros((), jnp.int32)
-    start = Descent(theta, merit(value, gradient), gradient, jnp.full_like(value, jnp.nan), zero, jnp.isfinite(value))
+    start = Descent(
+        theta,
+        merit(value, gradient),
+        gradient,
+        jnp.full_like(value, jnp.nan),
+        zero,
+        jnp.isfinite(value),
+    )
     return jax.lax.while_loop(goes_on, step, start)
 
 
-def _steps(values: Array, vectors: Array, gradient: Array, filtered: Filter) -> Float[Array, "tries parameters"]:
+def _steps(
+    values: Array, vectors: Array, gradient: Array, filtered: Filter
+) -> Float[Array, "tries parameters"]:
     """A step per damping; directions flat to rounding are left alone: the gradient there is noise."""
     largest = jnp.max(jnp.abs(values))
     dampings = jnp.asarray(_DAMPINGS, values.dtype) * largest
     weights = jax.vmap(filtered, in_axes=(None, 0))(values, dampings)
-    weights = jnp.where((jnp.abs(values) > _FLOOR * largest)[None], weights, jnp.zeros_like(weights))
+    weights = jnp.where(
+        (jnp.abs(values) > _FLOOR * largest)[None], weights, jnp.zeros_like(weights)
+    )
     return (weights * (vectors.T @ gradient)[None]) @ vectors.T
 
 
@@ -111,7 +141,9 @@ def _along(vector: Array, tries: int) -> Float[Array, "tries parameters"]:
     return jnp.concatenate([half, -half])[:, None] * vector[None]
 
 
-def _best(merits: Float[Array, "tries"], gradients: Float[Array, "tries parameters"]) -> Int[Array, ""]:
+def _best(
+    merits: Float[Array, "tries"], gradients: Float[Array, "tries parameters"]
+) -> Int[Array, ""]:
     """The smallest merit; among those within rounding of it, the smallest gradient."""
     merits = jnp.where(jnp.isfinite(merits), merits, jnp.inf)
     least = jnp.min(merits)

@@ -35,13 +35,17 @@ def groups(problem: Problem) -> dict[str, int]:
 
 
 def places_of(problem: Problem, group: str | None) -> Places:
-    """Where the parameters of a group lie; ``"head"`` is ``head.w1`` and ``head.w2`` together, ``None`` is all."""
+    """Where the parameters of a group lie; ``"head"`` is ``head.w1`` and ``head.w2`` together,
+    ``None`` is all.
+    """
     if group is None:
         return None
     names = list(groups(problem))
     chosen = {name for name in names if name == group or name.startswith(f"{group}.")}
     if not chosen:
-        raise AttnlabError(f"group={group!r}: no parameters of that name; there are {', '.join(names)}")
+        raise AttnlabError(
+            f"group={group!r}: no parameters of that name; there are {', '.join(names)}"
+        )
     return jnp.asarray(np.flatnonzero([name in chosen for name in problem.names]), jnp.int32)
 
 
@@ -57,7 +61,8 @@ def at(problem: Problem, theta: Vector | None) -> Vector:
     point = jnp.asarray(theta)
     if point.shape != problem.start.shape or point.dtype != problem.start.dtype:
         raise AttnlabError(
-            f"theta has shape {point.shape} and type {point.dtype}; expected {problem.start.shape} and "
+            f"theta has shape {point.shape} and type {point.dtype}; expected "
+            f"{problem.start.shape} and "
             f"{problem.start.dtype}, as problem.start"
         )
     return point
@@ -66,7 +71,8 @@ def at(problem: Problem, theta: Vector | None) -> Vector:
 def curvature(problem: Problem, theta: Vector, places: Places = None) -> Callable[[Array], Array]:
     """``v ↦ P ∇²L(θ) Pᵀ v``, P the rows of the identity at ``places``.
 
-    What depends on θ alone is computed once, so that a product costs only its own share of a gradient.
+    What depends on θ alone is computed once, so that a product costs only its own share of a
+    gradient.
     """
     _, product = jax.linearize(problem.gradient, theta)
     if places is None:
@@ -107,8 +113,8 @@ _OUT_IN = ("w_query", "w_key", "w_value", "w_values")
 def input_axis(problem: Problem, name: str) -> int:
     """The axis of a weight matrix that runs over the layer's inputs.
 
-    Ours are (inputs, outputs), but for the matrices of ``AttentionLayer``; a ``weight`` elsewhere is Equinox's, which
-    is (outputs, inputs).
+    Ours are (inputs, outputs), but for the matrices of ``AttentionLayer``; a ``weight`` elsewhere
+    is Equinox's, which is (outputs, inputs).
     """
     last = [part for part in name.split(".") if not part.isdigit()][-1:] or [""]
     ours = isinstance(problem.rest, WordAttention) and name == "head.weight"

@@ -25,21 +25,25 @@ _DEFLATED = 8
 
 @dataclass(frozen=True)
 class Curvature(AbstractProbe):
-    """The curvature of the training loss at the recorded steps: its outermost eigenvalues, trace and density.
+    """The curvature of the training loss at the recorded steps: its outermost eigenvalues, trace
+    and density.
 
-    - ``sharpness``, ``smallest``: the outermost Ritz values of ``depth`` Lanczos steps from one fixed random vector;
-      λ_max is never below the first nor λ_min above the second (but for rounding);
-    - ``sharpness_residual``, ``smallest_residual``: within so much of each lies an eigenvalue; small means converged;
-    - ``edge``: ``λ_max·step_size/2``; plain descent is stable only below 1 (the edge of stability, THEORY C5). Nan at
-      step 0 and in a flow, where no step has been taken;
-    - with ``probes``: ``trace`` and ``trace_error``, its standard error, as ``trace`` estimates it with a few
-      deflated dimensions; with ``nodes`` also ``node`` and ``weight`` (probe, place), quadratures of so many Lanczos
-      steps whose mean over probes is the spectral density.
+    - ``sharpness``, ``smallest``: the outermost Ritz values of ``depth`` Lanczos steps from one
+      fixed random vector; λ_max is never below the first nor λ_min above the second (but for
+      rounding);
+    - ``sharpness_residual``, ``smallest_residual``: within so much of each lies an eigenvalue;
+      small means converged;
+    - ``edge``: ``λ_max·step_size/2``; plain descent is stable only below 1 (the edge of stability,
+      THEORY C5). Nan at step 0 and in a flow, where no step has been taken;
+    - with ``probes``: ``trace`` and ``trace_error``, its standard error, as ``trace`` estimates it
+      with a few deflated dimensions; with ``nodes`` also ``node`` and ``weight`` (probe, place),
+      quadratures of so many Lanczos steps whose mean over probes is the spectral density.
 
-    ``group`` takes the block of some parameters (``groups(problem)``), whose name is then added to each of these. The
-    curvature is that of the loss on *all* training data, without the optimiser's weight decay, in the model's own
-    trained parameters, also where training keeps reduced coordinates. Each look costs ``depth + 3`` products of about
-    two gradients each: ``every`` looks only at steps that it divides, and leaves nan in the rows between.
+    ``group`` takes the block of some parameters (``groups(problem)``), whose name is then added to
+    each of these. The curvature is that of the loss on *all* training data, without the optimiser's
+    weight decay, in the model's own trained parameters, also where training keeps reduced
+    coordinates. Each look costs ``depth + 3`` products of about two gradients each: ``every`` looks
+    only at steps that it divides, and leaves nan in the rows between.
 
     >>> from attnlab.training import Every, GradientDescent, train_model
     >>> import equinox as eqx
@@ -67,16 +71,24 @@ class Curvature(AbstractProbe):
     def __post_init__(self):
         if self.depth < 1 or self.every < 1:
             raise AttnlabError(f"depth={self.depth}, every={self.every}: expected numbers ≥ 1")
-        if self.probes == 1 or self.probes < 0 or self.nodes < 0 or (self.nodes and not self.probes):
+        if (
+            self.probes == 1
+            or self.probes < 0
+            or self.nodes < 0
+            or (self.nodes and not self.probes)
+        ):
             raise AttnlabError(
-                f"probes={self.probes}, nodes={self.nodes}: expected 0 probes or at least 2, and nodes only with probes"
+                f"probes={self.probes}, nodes={self.nodes}: expected 0 probes or at least 2, and "
+                "nodes only with probes"
             )
 
     @property
     def dims(self) -> Dims:
         """Numbers, and for the density nodes and weights of every probe."""
         names = ["sharpness", "sharpness_residual", "edge", "smallest", "smallest_residual"]
-        found: Dims = dict.fromkeys((*names, *(("trace", "trace_error") if self.probes else ())), ())
+        found: Dims = dict.fromkeys(
+            (*names, *(("trace", "trace_error") if self.probes else ())), ()
+        )
         if self.nodes:
             found |= {"node": ("probe", "place"), "weight": ("probe", "place")}
         return {self._named(name): dims for name, dims in found.items()}
@@ -109,7 +121,9 @@ class Curvature(AbstractProbe):
         else:
             shapes = jax.eval_shape(lambda: self._look(moment))
             nothing = jax.tree.map(lambda leaf: jnp.full(leaf.shape, jnp.nan, leaf.dtype), shapes)
-            found = jax.lax.cond(moment.step % self.every == 0, lambda: self._look(moment), lambda: nothing)
+            found = jax.lax.cond(
+                moment.step % self.every == 0, lambda: self._look(moment), lambda: nothing
+            )
         found["edge"] = 0.5 * memory * found["sharpness"]
         return {self._named(name): value for name, value in found.items()}
 
@@ -134,13 +148,16 @@ class Curvature(AbstractProbe):
         each = operator_trace(product, start, key, self.probes, min(_DEFLATED, size))
         found = {"trace": jnp.mean(each), "trace_error": jnp.std(each, ddof=1) / self.probes**0.5}
         if self.nodes:
-            found["node"], found["weight"] = quadratures(product, start, key, self.probes, min(self.nodes, size))
+            found["node"], found["weight"] = quadratures(
+                product, start, key, self.probes, min(self.nodes, size)
+            )
         return found
 
 
 @dataclass(frozen=True)
 class Parameters(InstantProbe):
-    """``theta``: all trained parameters in one vector, ordered as in ``Problem``: the path that a surface shows.
+    """``theta``: all trained parameters in one vector, ordered as in ``Problem``: the path that a
+    surface shows.
 
     For small models: a row has as many numbers as the model.
     """
@@ -158,7 +175,9 @@ class Parameters(InstantProbe):
 def _problem(moment: Moment) -> Problem:
     """The training loss at this moment, in the model's own trained parameters."""
     if isinstance(moment.coordinates, Frame):
-        return Problem.of(moment.model(), word_loss, moment.objective.incidence, trained=trained_words)
+        return Problem.of(
+            moment.model(), word_loss, moment.objective.incidence, trained=trained_words
+        )
     return Problem.of(moment.trained, _frame_loss, (moment.coordinates, moment.data), trained=_all)
 
 

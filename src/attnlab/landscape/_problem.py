@@ -1,4 +1,6 @@
-"""A loss as a function of one flat vector of parameters: what every measurement of the landscape works on."""
+"""A loss as a function of one flat vector of parameters: what every measurement of the landscape
+works on.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,13 @@ DENSE_LIMIT = 2000  # parameters up to which the whole matrix is computed
 
 
 class Problem(eqx.Module):
-    """``L(θ) = loss(model(θ), data) + ½ λ ‖θ‖²``, θ all trained parameters of a model in one vector, in its own type.
+    """``L(θ) = loss(model(θ), data) + ½ λ ‖θ‖²``, θ all trained parameters of a model in one
+    vector, in its own type.
 
     - ``loss(model, data) → scalar``; ``data``: any PyTree of arrays;
     - ``l2``: λ, on every trained parameter;
-    - ``trained(model)``: filter of what moves; by default every floating array outside ``Frozen`` modules.
+    - ``trained(model)``: filter of what moves; by default every floating array outside ``Frozen``
+      modules.
 
     Nothing here changes the model that was given.
 
@@ -47,21 +51,39 @@ class Problem(eqx.Module):
 
     @classmethod
     def of(
-        cls, model: Any, loss: Loss, data: PyTree, *, l2: float = 0.0, trained: Callable[[Any], PyTree] | None = None
+        cls,
+        model: Any,
+        loss: Loss,
+        data: PyTree,
+        *,
+        l2: float = 0.0,
+        trained: Callable[[Any], PyTree] | None = None,
     ) -> Problem:
         """The problem whose start is the model's parameters."""
         if not l2 >= 0:
             raise AttnlabError(f"l2={l2}: expected a number ≥ 0")
-        chosen, rest = eqx.partition(model, trained_parts(model) if trained is None else trained(model))
+        chosen, rest = eqx.partition(
+            model, trained_parts(model) if trained is None else trained(model)
+        )
         moving, still = eqx.partition(chosen, eqx.is_inexact_array)
         leaves = jax.tree.leaves(moving)
         if not leaves:
             raise AttnlabError("no floating array of the model is trained: nothing has a landscape")
         kinds = {leaf.dtype for leaf in leaves}
         if len(kinds) > 1:
-            raise AttnlabError(f"trained parameters have the types {sorted(map(str, kinds))}: expected one type")
+            raise AttnlabError(
+                f"trained parameters have the types {sorted(map(str, kinds))}: expected one type"
+            )
         start, unravel = ravel_pytree(moving)
-        return cls(start, data, eqx.combine(still, rest), loss, unravel, jnp.asarray(l2, start.dtype), _names(moving))
+        return cls(
+            start,
+            data,
+            eqx.combine(still, rest),
+            loss,
+            unravel,
+            jnp.asarray(l2, start.dtype),
+            _names(moving),
+        )
 
     @property
     def parameters(self) -> int:
@@ -72,20 +94,29 @@ class Problem(eqx.Module):
     def trained(self) -> PyTree:
         """The filter of what moves: true for every array of the model that θ holds."""
         moving = self.unravel(self.start)
-        return jax.tree.map(lambda leaf: leaf is not None, moving, is_leaf=lambda leaf: leaf is None)
+        return jax.tree.map(
+            lambda leaf: leaf is not None, moving, is_leaf=lambda leaf: leaf is None
+        )
 
     def model(self, theta: Float[Array, "parameters"]) -> Any:
         """The model with these parameters."""
         return eqx.combine(self.unravel(theta), self.rest)
 
     def flatten(self, model: Any) -> Float[Array, "parameters"]:
-        """θ of another model of the same kind, such as one from another start; ``flatten(model(θ)) = θ``."""
+        """θ of another model of the same kind, such as one from another start; ``flatten(model(θ))
+        = θ``.
+        """
         try:
             theta, unravel = ravel_pytree(eqx.filter(model, self.trained))
         except ValueError as error:
-            raise AttnlabError(f"a model of another structure than the problem's: {error}") from None
+            raise AttnlabError(
+                f"a model of another structure than the problem's: {error}"
+            ) from None
         if unravel != self.unravel:
-            raise AttnlabError("a model of other shapes, types or settings than the problem's; make one of its kind")
+            raise AttnlabError(
+                "a model of other shapes, types or settings than the problem's; make one of its "
+                "kind"
+            )
         return theta
 
     def value(self, theta: Float[Array, "parameters"]) -> Float[Array, ""]:
@@ -100,19 +131,24 @@ class Problem(eqx.Module):
         """``∇L(θ)``."""
         return jax.grad(self.value)(theta)
 
-    def hvp(self, theta: Float[Array, "parameters"], vector: Float[Array, "parameters"]) -> Float[Array, "parameters"]:
+    def hvp(
+        self, theta: Float[Array, "parameters"], vector: Float[Array, "parameters"]
+    ) -> Float[Array, "parameters"]:
         """``∇²L(θ) v``, by forward over reverse differentiation."""
         return jax.jvp(self.gradient, (theta,), (vector,))[1]
 
     def hessian(self, theta: Float[Array, "parameters"]) -> Float[Array, "parameters parameters"]:
         """``∇²L(θ)``, symmetric to the last bit."""
-        h = jax.lax.map(lambda v: self.hvp(theta, v), jnp.eye(self.parameters, dtype=theta.dtype), batch_size=64)
+        h = jax.lax.map(
+            lambda v: self.hvp(theta, v), jnp.eye(self.parameters, dtype=theta.dtype), batch_size=64
+        )
         return 0.5 * (h + h.T)
 
 
 @dataclass(frozen=True)
 class MeanSquare:
-    """The loss ``mean r²`` with ``r = residuals(model, data)``: what Levenberg–Marquardt needs to know of a loss.
+    """The loss ``mean r²`` with ``r = residuals(model, data)``: what Levenberg–Marquardt needs to
+    know of a loss.
 
     >>> half = MeanSquare(lambda model, data: model * data - 2.0)
     >>> float(half(jnp.asarray(1.0), jnp.array([1.0, 3.0])))
@@ -136,7 +172,9 @@ squared_error = MeanSquare(differences)
 
 
 def cross_entropy(model: Any, data: PyTree) -> Array:
-    """Mean cross-entropy of ``model(x)``, logits of the classes, over ``data["x"]`` and class numbers ``data["y"]``."""
+    """Mean cross-entropy of ``model(x)``, logits of the classes, over ``data["x"]`` and class
+    numbers ``data["y"]``.
+    """
     logits = jax.vmap(model)(data["x"])
     return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, data["y"]))
 
@@ -145,8 +183,14 @@ def usual_loss(data: Any) -> Loss:
     """Squared error for targets that are floating numbers, cross-entropy for class numbers."""
     if not isinstance(data, Mapping) or not {"x", "y"} <= set(data):
         named = sorted(map(str, data)) if isinstance(data, Mapping) else type(data).__name__
-        raise AttnlabError(f'data of {named}: expected {{"x": inputs, "y": targets}}, or give a loss of your own')
-    return squared_error if jnp.issubdtype(jnp.asarray(data["y"]).dtype, jnp.floating) else cross_entropy
+        raise AttnlabError(
+            f'data of {named}: expected {{"x": inputs, "y": targets}}, or give a loss of your own'
+        )
+    return (
+        squared_error
+        if jnp.issubdtype(jnp.asarray(data["y"]).dtype, jnp.floating)
+        else cross_entropy
+    )
 
 
 def _names(moving: PyTree) -> tuple[str, ...]:

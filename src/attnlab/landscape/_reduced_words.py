@@ -1,4 +1,6 @@
-"""Word attention in the coordinates that its loss sees: where a certificate of it is possible (THEORY A2, B3)."""
+"""Word attention in the coordinates that its loss sees: where a certificate of it is possible
+(THEORY A2, B3).
+"""
 
 from __future__ import annotations
 
@@ -18,15 +20,15 @@ from attnlab.tasks import Corpus
 class ReducedWords(eqx.Module):
     """Word attention without the directions in which its loss is flat whatever the data.
 
-    - ``along``: (words,), the keys along the unit query, ``σ_w = κ_w·q/|q|``, so that ``s_w = |q| σ_w``; ``None``
-      where the query moves too or the keys do not;
-    - ``table``: (words, r), the embeddings in an orthonormal basis Q of what the head reads, ``Y = E Q``; ``None``
-      where the head moves too or the embeddings do not;
+    - ``along``: (words,), the keys along the unit query, ``σ_w = κ_w·q/|q|``, so that ``s_w = |q|
+      σ_w``; ``None`` where the query moves too or the keys do not;
+    - ``table``: (words, r), the embeddings in an orthonormal basis Q of what the head reads, ``Y =
+      E Q``; ``None`` where the head moves too or the embeddings do not;
     - ``base``: all else; of it only the trained parts that have no reduced coordinates move.
 
-    Lengths are kept: at a stationary point with a penalty ``‖K‖² = ‖σ‖²`` and ``‖E‖² = ‖Y‖²``, since what is left out
-    is penalised and nothing else. There the curvature is exactly λ and bends with nothing: a certificate in these
-    coordinates is one of the whole model.
+    Lengths are kept: at a stationary point with a penalty ``‖K‖² = ‖σ‖²`` and ``‖E‖² = ‖Y‖²``,
+    since what is left out is penalised and nothing else. There the curvature is exactly λ and bends
+    with nothing: a certificate in these coordinates is one of the whole model.
     """
 
     along: Float[Array, "words"] | None
@@ -36,7 +38,9 @@ class ReducedWords(eqx.Module):
 
     @classmethod
     def of(cls, model: WordAttention) -> ReducedWords:
-        """The model's own point; what its keys have across the query, and its embeddings beyond the head, is lost."""
+        """The model's own point; what its keys have across the query, and its embeddings beyond the
+        head, is lost.
+        """
         moves = set(model.trained)
         along = table = basis = None
         if "keys" in moves and "query" not in moves:
@@ -68,14 +72,16 @@ class ReducedWords(eqx.Module):
 
     def hidden_spaces(self) -> list[Space]:
         """What may still be turned: query with keys, embeddings with head, where both move."""
-        return word_spaces(self.base, lambda model: model.base, lambda model, base: _rebased(model, base))
+        return word_spaces(
+            self.base, lambda model: model.base, lambda model, base: _rebased(model, base)
+        )
 
 
 def reduced_problem(model: WordAttention, corpus: Corpus, *, l2: float) -> Problem:
     """The landscape of word attention with a penalty on every trained part, in reduced coordinates.
 
-    ``problem.model(theta).expand()`` is the word attention of a point. Without a penalty (``l2=0``) curvature can be
-    looked at, but cross-entropy has no stationary point: weights escape.
+    ``problem.model(theta).expand()`` is the word attention of a point. Without a penalty (``l2=0``)
+    curvature can be looked at, but cross-entropy has no stationary point: weights escape.
 
     >>> from attnlab.landscape import certify, groups, minimise
     >>> from attnlab.models import WordAttentionConfig
@@ -94,7 +100,9 @@ def reduced_problem(model: WordAttention, corpus: Corpus, *, l2: float) -> Probl
 
 
 def _loss(model: ReducedWords, incidence: Incidence) -> Float[Array, ""]:
-    return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(model.logits(incidence), incidence.labels))
+    return jnp.mean(
+        optax.softmax_cross_entropy_with_integer_labels(model.logits(incidence), incidence.labels)
+    )
 
 
 def _moving(model: ReducedWords) -> PyTree:

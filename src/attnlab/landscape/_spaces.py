@@ -1,4 +1,6 @@
-"""Hidden spaces of a model that may be turned without changing its output: what symmetry and alignment work on."""
+"""Hidden spaces of a model that may be turned without changing its output: what symmetry and
+alignment work on.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,16 @@ Matrices = list[Any]
 
 @dataclass(frozen=True)
 class Space:
-    """A space of ``size`` dimensions inside a model: ``M`` on its primal matrices and ``M⁻ᵀ`` on its dual ones leave
-    the model's output alone, for every invertible M; with l2 the loss stays only if M is a rotation or reflection.
+    """A space of ``size`` dimensions inside a model: ``M`` on its primal matrices and ``M⁻ᵀ`` on
+    its dual ones leave the model's output alone, for every invertible M; with l2 the loss stays
+    only if M is a rotation or reflection.
 
-    - ``read(model)`` → (primal, dual), two lists of matrices (size, any), one of their columns per vector of the space;
+    - ``read(model)`` → (primal, dual), two lists of matrices (size, any), one of their columns per
+      vector of the space;
     - ``write(model, primal, dual)`` → the model with other ones;
     - ``turns``: whether M may be a rotation or reflection; else it is a positive factor;
-    - ``meets_head``: whether the dual matrix is w₁ of the head, a column per word and hidden unit, units last.
+    - ``meets_head``: whether the dual matrix is w₁ of the head, a column per word and hidden unit,
+      units last.
 
     A model of one's own says what its spaces are by a method ``hidden_spaces() → list[Space]``.
     """
@@ -48,15 +53,17 @@ class Space:
     def act(self, model: Any, matrix: Array | np.ndarray, inverse: Array | np.ndarray) -> Any:
         """The model after ``M``, given with its inverse."""
         primal, dual = self.read(model)
-        return self.write(model, [matrix @ each for each in primal], [inverse.T @ each for each in dual])
+        return self.write(
+            model, [matrix @ each for each in primal], [inverse.T @ each for each in dual]
+        )
 
 
 def hidden_spaces(model: Any) -> list[Space]:
-    """The spaces of a model: of queries and keys and of values, in every layer; of a unit's scale if φ is ReLU; of
-    word attention query with keys, and embeddings with a linear head.
+    """The spaces of a model: of queries and keys and of values, in every layer; of a unit's scale
+    if φ is ReLU; of word attention query with keys, and embeddings with a linear head.
 
-    The values of an inner layer have one only in a stack without residual sums, which would tie them to the input.
-    A model that is not known has none, unless it has a method ``hidden_spaces``.
+    The values of an inner layer have one only in a stack without residual sums, which would tie
+    them to the input. A model that is not known has none, unless it has a method ``hidden_spaces``.
 
     >>> import jax
     >>> from attnlab.models import SelfAttentionConfig
@@ -81,23 +88,46 @@ def hidden_spaces(model: Any) -> list[Space]:
     return []
 
 
-def word_spaces(model: WordAttention, find: Callable[[Any], Any], put: Callable[[Any, Any], Any]) -> list[Space]:
-    """The spaces of word attention inside another model: of query and keys, and of embeddings and a linear first layer.
+def word_spaces(
+    model: WordAttention, find: Callable[[Any], Any], put: Callable[[Any, Any], Any]
+) -> list[Space]:
+    """The spaces of word attention inside another model: of query and keys, and of embeddings and a
+    linear first layer.
 
     ``find(whole)`` is the word attention and ``put(whole, words)`` the whole with another one.
     """
 
     def attending(m: Any, first: Matrices, second: Matrices) -> Any:
-        return put(m, eqx.tree_at(lambda w: [w.query, w.keys], find(m), [first[0][:, 0], second[0].T]))
+        return put(
+            m, eqx.tree_at(lambda w: [w.query, w.keys], find(m), [first[0][:, 0], second[0].T])
+        )
 
     def reading(m: Any, first: Matrices, second: Matrices) -> Any:
-        return put(m, eqx.tree_at(lambda w: [w.embeddings, _first_layer(w.head)], find(m), [first[0].T, second[0]]))
+        return put(
+            m,
+            eqx.tree_at(
+                lambda w: [w.embeddings, _first_layer(w.head)], find(m), [first[0].T, second[0]]
+            ),
+        )
 
-    spaces = [Space("query and keys", model.query.shape[0],
-                    lambda m: ([find(m).query[:, None]], [find(m).keys.T]), attending)]  # fmt: skip
+    spaces = [
+        Space(
+            "query and keys",
+            model.query.shape[0],
+            lambda m: ([find(m).query[:, None]], [find(m).keys.T]),
+            attending,
+        )
+    ]
     if isinstance(model.head, LinearHead | TwoLayerHead):
         d = model.embeddings.shape[1]
-        spaces.append(Space("embeddings", d, lambda m: ([find(m).embeddings.T], [_first_layer(find(m).head)]), reading))
+        spaces.append(
+            Space(
+                "embeddings",
+                d,
+                lambda m: ([find(m).embeddings.T], [_first_layer(find(m).head)]),
+                reading,
+            )
+        )
     return spaces
 
 
@@ -106,7 +136,9 @@ def _first_layer(head: Any) -> Array:
 
 
 def head_of(model: Any) -> Callable[[Any], Baseline] | None:
-    """Where the two-layer network of a model is, whose hidden units may be exchanged; ``None`` if there is none."""
+    """Where the two-layer network of a model is, whose hidden units may be exchanged; ``None`` if
+    there is none.
+    """
     if isinstance(model, Baseline):
         return lambda m: m
     return (lambda m: m.head) if isinstance(getattr(model, "head", None), Baseline) else None
@@ -125,7 +157,9 @@ def _queries(i: int, layers: Callable[[Any], list[Any]], model: Any) -> Space:
     """``(w_K x)ᵀ(w_Q x)`` stays if w_Q is turned by M and w_K by M⁻ᵀ."""
 
     def write(m: Any, first: Matrices, second: Matrices) -> Any:
-        return eqx.tree_at(lambda n: [layers(n)[i].w_query, layers(n)[i].w_key], m, [*first, *second])
+        return eqx.tree_at(
+            lambda n: [layers(n)[i].w_query, layers(n)[i].w_key], m, [*first, *second]
+        )
 
     size = layers(model)[i].w_query.shape[0]
     name = f"queries and keys of layer {i}"
@@ -150,16 +184,22 @@ def _known(model: KnownWeights) -> list[Space]:
 
 
 def _known_between(i: int, model: KnownWeights) -> Space:
-    return _inner(f"values of layer {i}", lambda m: m.w_values[i], lambda m: [m.w_values[i + 1]], model)
+    return _inner(
+        f"values of layer {i}", lambda m: m.w_values[i], lambda m: [m.w_values[i + 1]], model
+    )
 
 
 def _inner(name: str, value: Callable, inputs: Callable, model: Any) -> Space:
     """The values of a layer whose only readers are the columns of the next layer's matrices."""
 
     def write(m: Any, first: Matrices, second: Matrices) -> Any:
-        return eqx.tree_at(lambda n: [value(n), *inputs(n)], m, [*first, *[each.T for each in second]])
+        return eqx.tree_at(
+            lambda n: [value(n), *inputs(n)], m, [*first, *[each.T for each in second]]
+        )
 
-    return Space(name, value(model).shape[0], lambda m: ([value(m)], [each.T for each in inputs(m)]), write)
+    return Space(
+        name, value(model).shape[0], lambda m: ([value(m)], [each.T for each in inputs(m)]), write
+    )
 
 
 def _values(name: str, value: Callable, model: Any) -> Space:
@@ -179,7 +219,9 @@ def _values(name: str, value: Callable, model: Any) -> Space:
 
 
 def _units(head: Baseline, where: Callable[[Any], Baseline]) -> list[Space]:
-    """The scale between the two layers of every ReLU unit: one dimension each, and none for a smooth activation."""
+    """The scale between the two layers of every ReLU unit: one dimension each, and none for a
+    smooth activation.
+    """
     if not math.isinf(head.temperature):
         return []
     return [_unit(j, where) for j in range(head.w1.shape[1])]

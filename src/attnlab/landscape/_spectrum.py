@@ -1,4 +1,6 @@
-"""Eigenvalues of the curvature: all of them from the dense matrix, or the outermost by Lanczos, each with its bound."""
+"""Eigenvalues of the curvature: all of them from the dense matrix, or the outermost by Lanczos,
+each with its bound.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ Side = Literal["at least", "at most"]
 class Spectrum:
     """All eigenvalues of ``∇²L(θ)``, or of a group's block of it.
 
-    - ``values``: (size,), ascending, in float64; ``vectors``: (size, size), the unit eigenvectors in rows;
+    - ``values``: (size,), ascending, in float64; ``vectors``: (size, size), the unit eigenvectors
+      in rows;
     - ``error``: no value is further than this from an eigenvalue of the matrix that was computed.
     """
 
@@ -53,7 +56,8 @@ class Spectrum:
     def __str__(self) -> str:
         where = "" if self.group is None else f" of {self.group}"
         return (
-            f"All {len(self.values)} eigenvalues{where} lie between {self.smallest:.6g} and {self.largest:.6g} "
+            f"All {len(self.values)} eigenvalues{where} lie between {self.smallest:.6g} and "
+            f"{self.largest:.6g} "
             f"(± {self.error:.1g}); their sum is {self.trace:.6g}."
         )
 
@@ -62,10 +66,11 @@ class Spectrum:
 class Eigenvalue:
     """A Ritz value θ with residual r: within r of it lies an eigenvalue.
 
-    What is proved has a direction: the k-th largest eigenvalue is *at least* ``θ − r``, the k-th smallest *at most*
-    ``θ + r``. That nothing lies beyond is not proved: a start vector may be orthogonal to an eigenvector, and of a
-    repeated eigenvalue one copy is seen. ``converged`` says that r is within the tolerance; a value that is not
-    converged is only its bound, and ``settled`` refuses to hand it out.
+    What is proved has a direction: the k-th largest eigenvalue is *at least* ``θ − r``, the k-th
+    smallest *at most* ``θ + r``. That nothing lies beyond is not proved: a start vector may be
+    orthogonal to an eigenvector, and of a repeated eigenvalue one copy is seen. ``converged`` says
+    that r is within the tolerance; a value that is not converged is only its bound, and ``settled``
+    refuses to hand it out.
     """
 
     name: str
@@ -94,10 +99,12 @@ class Eigenvalue:
 
 @dataclass(frozen=True, eq=False)
 class Extremes:
-    """The outermost eigenvalues: ``largest`` from the top down, ``smallest`` from the bottom up, ``k`` of each.
+    """The outermost eigenvalues: ``largest`` from the top down, ``smallest`` from the bottom up,
+    ``k`` of each.
 
     - ``largest_vectors``, ``smallest_vectors``: (k, size), unit vectors in rows;
-    - ``depth``: Lanczos steps, ``seed``: of the start vector, ``size``: parameters of the whole or of the ``group``.
+    - ``depth``: Lanczos steps, ``seed``: of the start vector, ``size``: parameters of the whole or
+      of the ``group``.
     """
 
     largest: tuple[Eigenvalue, ...]
@@ -120,11 +127,13 @@ class Extremes:
         return f"{listed}. {self.depth} Lanczos steps on {self.size} parameters{where}, seed {self.seed}."
 
 
-def exact_spectrum(problem: Problem, theta: Vector | None = None, *, group: str | None = None) -> Spectrum:
+def exact_spectrum(
+    problem: Problem, theta: Vector | None = None, *, group: str | None = None
+) -> Spectrum:
     """All eigenvalues of ``∇²L(θ)`` from the dense matrix; up to 2000 parameters.
 
-    ``theta`` is the problem's start by default; ``group`` names a part of the parameters (``groups(problem)``), whose
-    block of the matrix is then taken.
+    ``theta`` is the problem's start by default; ``group`` names a part of the parameters
+    (``groups(problem)``), whose block of the matrix is then taken.
 
     >>> problem = quadratic(jnp.diag(jnp.array([3.0, -1.0, 2.0])))
     >>> exact_spectrum(problem).values.tolist()
@@ -133,13 +142,16 @@ def exact_spectrum(problem: Problem, theta: Vector | None = None, *, group: str 
     return spectrum_of(dense_matrix(problem, theta, group=group), group)
 
 
-def dense_matrix(problem: Problem, theta: Vector | None = None, *, group: str | None = None) -> np.ndarray:
+def dense_matrix(
+    problem: Problem, theta: Vector | None = None, *, group: str | None = None
+) -> np.ndarray:
     """``∇²L(θ)`` or a group's block of it, (size, size), symmetric, in float64."""
     point, places = at(problem, theta), places_of(problem, group)
     size = size_of(problem, places)
     if size > DENSE_LIMIT:
         raise AttnlabError(
-            f"{size} parameters: the dense matrix is for up to {DENSE_LIMIT}; use extremes, trace and density"
+            f"{size} parameters: the dense matrix is for up to {DENSE_LIMIT}; use extremes, trace "
+            "and density"
         )
     h = np.asarray(_dense(problem, point, places), np.float64)
     return 0.5 * (h + h.T)
@@ -177,10 +189,11 @@ def extremes(
     ends: Literal["both", "largest", "smallest"] = "both",
     seed: int = 0,
 ) -> Extremes:
-    """The ``k`` largest and ``k`` smallest eigenvalues of ``∇²L(θ)`` by Lanczos from a random start.
+    """The ``k`` largest and ``k`` smallest eigenvalues of ``∇²L(θ)`` by Lanczos from a random
+    start.
 
-    - ``depth``: steps to begin with, doubled up to ``max_depth`` until every residual is at most ``tolerance`` times
-      the largest |θ| (1e-10 in float64, 1e-5 in float32 unless told otherwise);
+    - ``depth``: steps to begin with, doubled up to ``max_depth`` until every residual is at most
+      ``tolerance`` times the largest |θ| (1e-10 in float64, 1e-5 in float32 unless told otherwise);
     - ``ends``: which end must converge; both are reported, each value with its own mark.
 
     A residual is that of the computed vector, by one product more: rounding is in it.
@@ -196,14 +209,17 @@ def extremes(
     size, kind = size_of(problem, places), point.dtype
     if not 1 <= k <= size or depth < 1 or max_depth < depth:
         raise AttnlabError(
-            f"k={k}, depth={depth}, max_depth={max_depth}: expected 1 ≤ k ≤ {size}, 1 ≤ depth ≤ max_depth"
+            f"k={k}, depth={depth}, max_depth={max_depth}: expected 1 ≤ k ≤ {size}, 1 ≤ depth ≤ "
+            "max_depth"
         )
     accepted = _TOLERANCE[str(kind)] if tolerance is None else tolerance
     start = jax.random.normal(jax.random.key(seed), (size,), kind)
     steps = min(max(depth, 2 * k), size)
     while True:
         _check_room(steps, size, kind.itemsize)
-        values, residuals, vectors = map(np.asarray, _outer(problem, point, places, start, steps, min(k, steps)))
+        values, residuals, vectors = map(
+            np.asarray, _outer(problem, point, places, start, steps, min(k, steps))
+        )
         scale = np.abs(values).max()
         good = residuals <= accepted * scale
         wanted = {"both": good, "largest": good[1], "smallest": good[0]}[ends]
@@ -212,7 +228,13 @@ def extremes(
         steps = min(2 * steps, max_depth, size)
     low, high = (
         tuple(
-            Eigenvalue(_name(i, end), float(values[end, i]), float(residuals[end, i]), side, bool(good[end, i]))
+            Eigenvalue(
+                _name(i, end),
+                float(values[end, i]),
+                float(residuals[end, i]),
+                side,
+                bool(good[end, i]),
+            )
             for i in range(values.shape[1])
         )
         for end, side in enumerate(("at most", "at least"))
@@ -228,7 +250,8 @@ def _name(i: int, end: int) -> str:
 def _check_room(depth: int, size: int, width: int) -> None:
     if depth * size * width > _BASIS_BYTES:
         raise AttnlabError(
-            f"{depth} Lanczos vectors of {size} parameters need {depth * size * width / 2**30:.1f} GiB, more than "
+            f"{depth} Lanczos vectors of {size} parameters need "
+            f"{depth * size * width / 2**30:.1f} GiB, more than "
             f"{_BASIS_BYTES / 2**30:.0f}; lower max_depth, or take one group of parameters"
         )
 
@@ -243,11 +266,15 @@ def _dense(problem: Problem, theta: Vector, places: Places) -> Float[Array, "siz
 def _outer(
     problem: Problem, theta: Vector, places: Places, start: Vector, depth: int, k: int
 ) -> tuple[Float[Array, "2 k"], Float[Array, "2 k"], Float[Array, "2 k size"]]:
-    """The k lowest (first row, ascending) and k highest (second row, descending) Ritz pairs with their residuals."""
+    """The k lowest (first row, ascending) and k highest (second row, descending) Ritz pairs with
+    their residuals.
+    """
     product = curvature(problem, theta, places)
     found = ritz(lanczos(product, start, depth))
     order = jnp.stack([jnp.arange(k), depth - 1 - jnp.arange(k)])
     values, vectors = found.values[order], found.vectors[order]
     flat = vectors.reshape(2 * k, -1)
-    actual = jax.lax.map(lambda pair: residual(product, *pair), (values.reshape(-1), flat)).reshape(2, k)
+    actual = jax.lax.map(lambda pair: residual(product, *pair), (values.reshape(-1), flat)).reshape(
+        2, k
+    )
     return values, jnp.maximum(actual, found.residuals[order]), vectors

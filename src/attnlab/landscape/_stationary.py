@@ -1,4 +1,6 @@
-"""Stationary points from many starts: minima by BFGS or Levenberg–Marquardt and Newton's method, saddles by ‖∇L‖²."""
+"""Stationary points from many starts: minima by BFGS or Levenberg–Marquardt and Newton's method,
+saddles by ‖∇L‖².
+"""
 
 from __future__ import annotations
 
@@ -28,24 +30,33 @@ _First = Callable[[Problem, Array, int], tuple[Array, Array]]
 
 
 def minimise(
-    problem: Problem, starts: Starts, *, method: Method | None = None, tolerance: float = TOLERANCE, steps: int = 2000,
+    problem: Problem,
+    starts: Starts,
+    *,
+    method: Method | None = None,
+    tolerance: float = TOLERANCE,
+    steps: int = 2000,
     newton_steps: int = 200,
-) -> xr.Dataset:  # fmt: skip
-    """Minimise ``L`` from every start (starts, parameters) until ``‖∇L‖_∞ ≤ tolerance``, in float64.
+) -> xr.Dataset:
+    """Minimise ``L`` from every start (starts, parameters) until ``‖∇L‖_∞ ≤ tolerance``, in
+    float64.
 
-    - ``"bfgs"``: optimistix' BFGS of at most ``steps`` steps; ``"lm"``: its Levenberg–Marquardt, for a ``MeanSquare``
-      loss; ``"newton"``: nothing first. Each is followed by saddle-free Newton, of at most ``newton_steps`` steps;
-    - a start that fails is begun anew with the next of bfgs, lm (if the loss allows) and newton, but not where
-      ``l2 = 0``: there the weights mostly escape, which is said and not tried again;
-    - ``"krylov"``: L-BFGS, then Newton with conjugate gradients, by products ``∇²L v`` alone. The choice above 2000
-      parameters, where the others would need the whole matrix.
+    - ``"bfgs"``: optimistix' BFGS of at most ``steps`` steps; ``"lm"``: its Levenberg–Marquardt,
+      for a ``MeanSquare`` loss; ``"newton"``: nothing first. Each is followed by saddle-free
+      Newton, of at most ``newton_steps`` steps;
+    - a start that fails is begun anew with the next of bfgs, lm (if the loss allows) and newton,
+      but not where ``l2 = 0``: there the weights mostly escape, which is said and not tried again;
+    - ``"krylov"``: L-BFGS, then Newton with conjugate gradients, by products ``∇²L v`` alone. The
+      choice above 2000 parameters, where the others would need the whole matrix.
 
-    The data set has along ``start``: ``theta``; ``value`` L; ``loss`` without the penalty; ``gradient`` ``‖∇L‖_∞``;
-    ``norm`` ``‖θ‖``; ``steps`` and ``newton_steps``; ``method``, the one that ended it; ``status``: ``"stationary"``,
-    ``"weights escape"`` (``l2 = 0`` and ‖θ‖ grew tenfold, from 1 at least), ``"not converged"``. Whether a
-    stationary point is a minimum says ``certify``.
+    The data set has along ``start``: ``theta``; ``value`` L; ``loss`` without the penalty;
+    ``gradient`` ``‖∇L‖_∞``; ``norm`` ``‖θ‖``; ``steps`` and ``newton_steps``; ``method``, the one
+    that ended it; ``status``: ``"stationary"``, ``"weights escape"`` (``l2 = 0`` and ‖θ‖ grew
+    tenfold, from 1 at least), ``"not converged"``. Whether a stationary point is a minimum says
+    ``certify``.
 
-    Starts run one after the other in one compiled loop: start k alone gives the very bits of start k among others.
+    Starts run one after the other in one compiled loop: start k alone gives the very bits of start
+    k among others.
 
     >>> from attnlab.landscape import squared_error
     >>> from attnlab.models import BaselineConfig, make_teacher
@@ -63,7 +74,8 @@ def minimise(
         raise AttnlabError(f"method={method!r}: expected one of {', '.join(get_args(Method))}")
     if method == "lm" and not isinstance(problem.loss, MeanSquare):
         raise AttnlabError(
-            "method='lm' needs a loss that is a mean of squares; give MeanSquare(residuals), or take 'bfgs'"
+            "method='lm' needs a loss that is a mean of squares; give MeanSquare(residuals), or "
+            "take 'bfgs'"
         )
     begun = _checked(problem, starts)
     found = _run(problem, begun, method, tolerance, steps, newton_steps)
@@ -71,8 +83,11 @@ def minimise(
         again = found["gradient"].values > tolerance
         if not again.any():
             break
-        # Those that are done start where they are: they end at once, and nothing is compiled for another number.
-        restarted = jnp.where(jnp.asarray(again)[:, None], begun, jnp.asarray(found["theta"].values))
+        # Those that are done start where they are: they end at once, and nothing is compiled for
+        # another number.
+        restarted = jnp.where(
+            jnp.asarray(again)[:, None], begun, jnp.asarray(found["theta"].values)
+        )
         other = _run(problem, restarted, following, tolerance, steps, newton_steps)
         found = xr.where(xr.DataArray(again, dims="start"), other, found)
     return _labelled(problem, found, begun, tolerance, method)
@@ -81,9 +96,11 @@ def minimise(
 def find_saddles(
     problem: Problem, starts: Starts, *, tolerance: float = TOLERANCE, newton_steps: int = 1000
 ) -> xr.Dataset:
-    """Stationary points of any kind from every start, by Levenberg–Marquardt on ``½‖∇L‖²``; as ``minimise`` returns.
+    """Stationary points of any kind from every start, by Levenberg–Marquardt on ``½‖∇L‖²``; as
+    ``minimise`` returns.
 
-    A start that ends "not converged" lies at a minimum of ``‖∇L‖`` that is no stationary point: a half or so do.
+    A start that ends "not converged" lies at a minimum of ``‖∇L‖`` that is no stationary point: a
+    half or so do.
 
     >>> from attnlab.landscape import quadratic
     >>> found = find_saddles(quadratic(jnp.diag(jnp.array([2.0, -1.0]))), jnp.ones((1, 2)))
@@ -106,10 +123,14 @@ def _fallbacks(problem: Problem, method: Method) -> list[Method]:
 def _checked(problem: Problem, starts: Starts) -> Float[Array, "starts parameters"]:
     begun = jnp.asarray(starts)
     if begun.ndim != 2 or not len(begun) or begun.shape[1] != problem.parameters:
-        raise AttnlabError(f"starts of shape {begun.shape}: expected (starts, {problem.parameters}), a point per row")
+        raise AttnlabError(
+            f"starts of shape {begun.shape}: expected (starts, {problem.parameters}), a point per "
+            "row"
+        )
     if begun.dtype != jnp.float64 or problem.start.dtype != jnp.float64:
         raise AttnlabError(
-            f"starts are {begun.dtype}, the model {problem.start.dtype}; a gradient of 1e-8 needs float64 in both"
+            f"starts are {begun.dtype}, the model {problem.start.dtype}; a gradient of 1e-8 needs "
+            "float64 in both"
         )
     return begun
 
@@ -118,7 +139,9 @@ def _run(
     problem: Problem, starts: Array, method: Method, tolerance: float, steps: int, newton_steps: int
 ) -> xr.Dataset:
     if method == "krylov":
-        theta, taken, newton = map(jnp.asarray, minimise_krylov(problem, starts, tolerance, steps, newton_steps))
+        theta, taken, newton = map(
+            jnp.asarray, minimise_krylov(problem, starts, tolerance, steps, newton_steps)
+        )
     else:
         theta, taken, newton = _minima(problem, starts, method, tolerance, steps, newton_steps)
     return _measured(problem, theta, taken, newton, method)
@@ -132,7 +155,9 @@ def _minima(
         first, taken = _FIRST[method](problem, theta, steps)
         # A first method that ran off to nan or upwards is forgotten.
         better = problem.value(first) <= problem.value(theta)
-        at = newton_minimum(problem, jnp.where(better, first, theta), tolerance=tolerance, steps=newton_steps)
+        at = newton_minimum(
+            problem, jnp.where(better, first, theta), tolerance=tolerance, steps=newton_steps
+        )
         return at.theta, taken, at.steps
 
     return _each(one, starts)
@@ -148,7 +173,9 @@ def _saddles(problem: Problem, starts: Array, tolerance: float, steps: int) -> t
 
 
 def _each(one: Callable[[Array], _Out], starts: Array) -> _Out:
-    """One start after the other. A loop of one turn would be unrolled and round differently, so it never has one."""
+    """One start after the other. A loop of one turn would be unrolled and round differently, so it
+    never has one.
+    """
     if len(starts) > 1:
         return jax.lax.map(one, starts)
     return jax.tree.map(lambda leaf: leaf[:1], jax.lax.map(one, jnp.concatenate([starts, starts])))
@@ -156,7 +183,9 @@ def _each(one: Callable[[Array], _Out], starts: Array) -> _Out:
 
 def _bfgs(problem: Problem, theta: Array, steps: int) -> tuple[Array, Array]:
     solver = optx.BFGS(rtol=1e-6, atol=1e-6)
-    ended = optx.minimise(lambda y, _: problem.value(y), solver, theta, max_steps=steps, throw=False)
+    ended = optx.minimise(
+        lambda y, _: problem.value(y), solver, theta, max_steps=steps, throw=False
+    )
     return ended.value, ended.stats["num_steps"].astype(jnp.int32)
 
 
@@ -189,20 +218,38 @@ def _look(problem: Problem, theta: Array) -> tuple[Array, Array, Array]:
     return _each(one, theta)
 
 
-def _measured(problem: Problem, theta: Array, steps: Array, newton: Array, method: str) -> xr.Dataset:
+def _measured(
+    problem: Problem, theta: Array, steps: Array, newton: Array, method: str
+) -> xr.Dataset:
     value, loss, gradient = _look(problem, theta)
-    per = {"value": value, "loss": loss, "gradient": gradient, "norm": jnp.linalg.norm(theta, axis=1)}
+    per = {
+        "value": value,
+        "loss": loss,
+        "gradient": gradient,
+        "norm": jnp.linalg.norm(theta, axis=1),
+    }
     columns = {name: ("start", np.asarray(each)) for name, each in per.items()}
-    columns |= {"steps": ("start", np.asarray(steps)), "newton_steps": ("start", np.asarray(newton))}
+    columns |= {
+        "steps": ("start", np.asarray(steps)),
+        "newton_steps": ("start", np.asarray(newton)),
+    }
     columns["method"] = ("start", np.full(len(theta), method, object))
     return xr.Dataset({"theta": (("start", "parameter"), np.asarray(theta)), **columns})
 
 
-def _labelled(problem: Problem, found: xr.Dataset, begun: Array, tolerance: float, method: str) -> xr.Dataset:
+def _labelled(
+    problem: Problem, found: xr.Dataset, begun: Array, tolerance: float, method: str
+) -> xr.Dataset:
     """With the status, the names of the parameters and how it was asked."""
     still = found["gradient"].values <= tolerance
-    away = found["norm"].values > ESCAPED * np.maximum(np.linalg.norm(np.asarray(begun), axis=1), 1.0)
-    status = np.where(still, "stationary", np.where(away & (float(problem.l2) == 0), "weights escape", "not converged"))
+    away = found["norm"].values > ESCAPED * np.maximum(
+        np.linalg.norm(np.asarray(begun), axis=1), 1.0
+    )
+    status = np.where(
+        still,
+        "stationary",
+        np.where(away & (float(problem.l2) == 0), "weights escape", "not converged"),
+    )
     found = found.assign(status=("start", status)).assign_coords(
         start=np.arange(len(begun)), name=("parameter", np.array(problem.names))
     )

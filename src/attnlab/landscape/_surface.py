@@ -1,4 +1,6 @@
-"""Slices of the loss: along one direction or over a plane, with coordinates, and a path's distance from the plane."""
+"""Slices of the loss: along one direction or over a plane, with coordinates, and a path's distance
+from the plane.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ Directions = Float[Array, "directions parameters"]
 class Surface:
     """``L(centre + a·d₁ + b·d₂)`` on a grid.
 
-    - ``data``: ``loss`` over the coordinates ``a`` (and ``b``), which are multiples of the directions;
+    - ``data``: ``loss`` over the coordinates ``a`` (and ``b``), which are multiples of the
+      directions;
     - ``centre``: (parameters,), ``directions``: (1 or 2, parameters).
     """
 
@@ -40,10 +43,12 @@ class Surface:
         return self.data.loss
 
     def project(self, path: Float[np.ndarray, "steps parameters"]) -> xr.Dataset:
-        """A path in the plane's coordinates, nearest point by point, and how far from the plane it runs.
+        """A path in the plane's coordinates, nearest point by point, and how far from the plane it
+        runs.
 
-        ``a`` (and ``b``) by ``point``; ``distance``: ‖what the plane does not hold‖; ``away``: the distance from the
-        centre as a whole. A picture of a path is true only where the distance is small against ``away``.
+        ``a`` (and ``b``) by ``point``; ``distance``: ‖what the plane does not hold‖; ``away``: the
+        distance from the centre as a whole. A picture of a path is true only where the distance is
+        small against ``away``.
 
         >>> from attnlab.landscape import quadratic
         >>> flat = surface(quadratic(jnp.eye(3)), directions=jnp.eye(3)[:2], points=3)
@@ -56,15 +61,23 @@ class Surface:
         found = np.linalg.lstsq(directions.T, moved.T, rcond=None)[0].T
         distance = np.linalg.norm(moved - found @ directions, axis=1)
         named = {axis: ("point", found[:, i]) for i, axis in enumerate(_AXES[: len(directions)])}
-        return xr.Dataset({**named, "distance": ("point", distance), "away": ("point", np.linalg.norm(moved, axis=1))})
+        return xr.Dataset(
+            {
+                **named,
+                "distance": ("point", distance),
+                "away": ("point", np.linalg.norm(moved, axis=1)),
+            }
+        )
 
     def __str__(self) -> str:
         values = self.loss
         centre = float(values.sel(dict.fromkeys(values.dims, 0.0)))
         shape = " × ".join(str(n) for n in values.shape)
         return (
-            f"{shape} points to ±{float(values[values.dims[0]].max()):g}: the loss is {centre:.6g} at the centre, "
-            f"{float(values.min()):.6g} at the lowest and {float(values.max()):.6g} at the highest point of the grid."
+            f"{shape} points to ±{float(values[values.dims[0]].max()):g}: the loss is "
+            f"{centre:.6g} at the centre, "
+            f"{float(values.min()):.6g} at the lowest and {float(values.max()):.6g} at the "
+            "highest point of the grid."
         )
 
 
@@ -76,10 +89,12 @@ def surface(
     span: float | tuple[float, float] = 1.0,
     points: int = 51,
 ) -> Surface:
-    """The loss on a grid from −span to span along one or two ``directions`` (rows), with ``points`` in each.
+    """The loss on a grid from −span to span along one or two ``directions`` (rows), with ``points``
+    in each.
 
-    ``points`` is odd, so that the centre is on the grid, where the value is the loss. The model that the problem was
-    made of is never changed. Memory is bounded: points are computed in batches.
+    ``points`` is odd, so that the centre is on the grid, where the value is the loss. The model
+    that the problem was made of is never changed. Memory is bounded: points are computed in
+    batches.
 
     >>> from attnlab.landscape import quadratic
     >>> found = surface(quadratic(jnp.diag(jnp.array([2.0, 4.0]))), directions=jnp.eye(2), points=3)
@@ -90,25 +105,36 @@ def surface(
     along = jnp.atleast_2d(jnp.asarray(directions, point.dtype))
     count = along.shape[0]
     if count not in (1, 2) or along.shape[1] != problem.parameters:
-        raise AttnlabError(f"directions of shape {along.shape}: expected 1 or 2 rows of {problem.parameters} numbers")
+        raise AttnlabError(
+            f"directions of shape {along.shape}: expected 1 or 2 rows of {problem.parameters} "
+            "numbers"
+        )
     if points < 3 or points % 2 == 0:
-        raise AttnlabError(f"points={points}: expected an odd number ≥ 3, so that the centre is on the grid")
+        raise AttnlabError(
+            f"points={points}: expected an odd number ≥ 3, so that the centre is on the grid"
+        )
     spans = (span,) * count if isinstance(span, int | float) else tuple(span)
     if len(spans) != count or not all(s > 0 for s in spans):
-        raise AttnlabError(f"span={span}: expected a positive number, or one for each of {count} directions")
+        raise AttnlabError(
+            f"span={span}: expected a positive number, or one for each of {count} directions"
+        )
     half = points // 2
     axes = [s * np.arange(-half, half + 1) / half for s in spans]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, count)
     values = values_at(problem, point, along, jnp.asarray(grid, point.dtype))
     names = _AXES[:count]
     data = xr.Dataset(
-        {"loss": (names, np.asarray(values).reshape((points,) * count))}, coords=dict(zip(names, axes, strict=True))
+        {"loss": (names, np.asarray(values).reshape((points,) * count))},
+        coords=dict(zip(names, axes, strict=True)),
     )
     return Surface(data, np.asarray(point), np.asarray(along))
 
 
 def values_at(
-    problem: Problem, theta: Vector, directions: Directions, places: Float[Array, "points directions"]
+    problem: Problem,
+    theta: Vector,
+    directions: Directions,
+    places: Float[Array, "points directions"],
 ) -> Float[Array, "points"]:
     """``L(θ + places·directions)`` of every row of places, some points at once."""
     batch = int(np.clip(_BATCH_NUMBERS // problem.parameters, 1, 32))
@@ -116,7 +142,9 @@ def values_at(
 
 
 @eqx.filter_jit
-def _values(problem: Problem, theta: Vector, directions: Directions, places: Array, batch: int) -> Array:
+def _values(
+    problem: Problem, theta: Vector, directions: Directions, places: Array, batch: int
+) -> Array:
     return jax.lax.map(lambda c: problem.value(theta + c @ directions), places, batch_size=batch)
 
 
@@ -128,11 +156,13 @@ def filter_directions(
     seed: int = 0,
     inputs: Mapping[str, int] | None = None,
 ) -> Directions:
-    """Random directions of which every filter is as long as that of θ (Li et al., 2018): (count, parameters).
+    """Random directions of which every filter is as long as that of θ (Li et al., 2018): (count,
+    parameters).
 
-    A filter is what feeds one neuron: of a weight matrix what belongs to one output, of embeddings and keys one word,
-    an array of one axis as a whole. ``inputs`` says, for arrays by name, which axis runs over inputs where that is not
-    the usual one (ours: the first, Equinox's ``weight``: the last).
+    A filter is what feeds one neuron: of a weight matrix what belongs to one output, of embeddings
+    and keys one word, an array of one axis as a whole. ``inputs`` says, for arrays by name, which
+    axis runs over inputs where that is not the usual one (ours: the first, Equinox's ``weight``:
+    the last).
 
     >>> from attnlab.landscape import squared_error
     >>> from attnlab.models import BaselineConfig
@@ -150,13 +180,17 @@ def filter_directions(
         for piece in pieces(problem):
             axes = _filter_axes(problem, piece.name, len(piece.shape), inputs or {})
             random, weight = (v[piece.span].reshape(piece.shape) for v in (row, point))
-            length, wanted = (jnp.sqrt(jnp.sum(v**2, axis=axes, keepdims=True)) for v in (random, weight))
+            length, wanted = (
+                jnp.sqrt(jnp.sum(v**2, axis=axes, keepdims=True)) for v in (random, weight)
+            )
             parts.append((random * jnp.broadcast_to(wanted / length, random.shape)).reshape(-1))
         rows.append(jnp.concatenate(parts))
     return jnp.stack(rows)
 
 
-def _filter_axes(problem: Problem, name: str, ndim: int, inputs: Mapping[str, int]) -> tuple[int, ...]:
+def _filter_axes(
+    problem: Problem, name: str, ndim: int, inputs: Mapping[str, int]
+) -> tuple[int, ...]:
     """The axes over which one filter extends."""
     if ndim < 2:
         return tuple(range(ndim))
@@ -167,10 +201,16 @@ def _filter_axes(problem: Problem, name: str, ndim: int, inputs: Mapping[str, in
     return (1,) if name in ("embeddings", "keys") else (input_axis(problem, name),)
 
 
-def eigen_directions(problem: Problem, theta: Vector | None = None, *, count: int = 2, seed: int = 0) -> Directions:
-    """Unit eigenvectors of the ``count`` largest eigenvalues of the curvature; refused where not converged."""
+def eigen_directions(
+    problem: Problem, theta: Vector | None = None, *, count: int = 2, seed: int = 0
+) -> Directions:
+    """Unit eigenvectors of the ``count`` largest eigenvalues of the curvature; refused where not
+    converged.
+    """
     if problem.parameters <= DENSE_LIMIT:
-        return jnp.asarray(exact_spectrum(problem, theta).vectors[::-1][:count], problem.start.dtype)
+        return jnp.asarray(
+            exact_spectrum(problem, theta).vectors[::-1][:count], problem.start.dtype
+        )
     found = extremes(problem, theta, k=count, ends="largest", seed=seed)
     for value in found.largest:
         _ = value.settled
@@ -185,6 +225,8 @@ def path_directions(path: Float[np.ndarray, "steps parameters"], *, count: int =
     """
     path = np.asarray(path)
     if len(path) <= count:
-        raise AttnlabError(f"a path of {len(path)} points has no {count} directions; record more of it")
+        raise AttnlabError(
+            f"a path of {len(path)} points has no {count} directions; record more of it"
+        )
     rows = np.linalg.svd(path - path[-1][None, :], full_matrices=False)[2][:count]
     return jnp.asarray(rows * np.sign(rows[np.arange(count), np.abs(rows).argmax(1)])[:, None])

@@ -1,4 +1,6 @@
-"""The directions in which symmetry makes a loss exactly flat, counted from the actual tangent vectors."""
+"""The directions in which symmetry makes a loss exactly flat, counted from the actual tangent
+vectors.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,15 @@ _FLAT = 1e-6  # of ‖∇²L‖: a tangent curved by more than this is none
 _POWER_STEPS = 12
 
 
-def tangents(problem: Problem, theta: Float[Array, "parameters"]) -> Float[np.ndarray, "tangents parameters"]:
-    """Directions of the orbit of θ: ``(A W, −Aᵀ W′)`` for every hidden space with primal W and dual W′.
+def tangents(
+    problem: Problem, theta: Float[Array, "parameters"]
+) -> Float[np.ndarray, "tangents parameters"]:
+    """Directions of the orbit of θ: ``(A W, −Aᵀ W′)`` for every hidden space with primal W and dual
+    W′.
 
-    With l2 the A are the antisymmetric matrices, size·(size − 1)/2 per space; without, all size² of them. A tangent
-    that would move what is not trained is left out. They may depend on each other: ``zero_modes`` counts.
+    With l2 the A are the antisymmetric matrices, size·(size − 1)/2 per space; without, all size² of
+    them. A tangent that would move what is not trained is left out. They may depend on each other:
+    ``zero_modes`` counts.
 
     >>> from attnlab.landscape import squared_error
     >>> from attnlab.models import SelfAttentionConfig
@@ -49,21 +55,26 @@ def zero_modes(
     given: Float[Array | np.ndarray, "tangents parameters"] | None = None,
     hessian: Float[np.ndarray, "parameters parameters"] | None = None,
 ) -> Float[np.ndarray, "modes parameters"]:
-    """Orthonormal directions in which symmetry makes ``∇²L`` vanish at a stationary point θ; their number is counted.
+    """Orthonormal directions in which symmetry makes ``∇²L`` vanish at a stationary point θ; their
+    number is counted.
 
-    They span the tangents: of the model's spaces, or those that are ``given``. Where weights are rank-deficient there
-    are fewer than the formula says. A direction counts if its tangent is longer than 1e-7 ‖θ‖ and if ``‖∇²L u‖`` is
-    at most 1e-6 ``‖∇²L‖``. Given tangents that are not flat are refused: they would hide curvature. ``hessian``:
-    ``∇²L(θ)``, where it is known already.
+    They span the tangents: of the model's spaces, or those that are ``given``. Where weights are
+    rank-deficient there are fewer than the formula says. A direction counts if its tangent is
+    longer than 1e-7 ‖θ‖ and if ``‖∇²L u‖`` is at most 1e-6 ``‖∇²L‖``. Given tangents that are not
+    flat are refused: they would hide curvature. ``hessian``: ``∇²L(θ)``, where it is known already.
     """
     theta = at(problem, theta)
     own = tangents(problem, theta) if given is None else np.asarray(given, np.float64)
     if own.ndim != 2 or own.shape[1] != problem.parameters:
-        raise AttnlabError(f"tangents of shape {own.shape}: expected (tangents, {problem.parameters})")
+        raise AttnlabError(
+            f"tangents of shape {own.shape}: expected (tangents, {problem.parameters})"
+        )
     if not len(own):
         return own
     _, lengths, directions = np.linalg.svd(own, full_matrices=False)
-    directions = directions[lengths > _SHORT * max(float(np.linalg.norm(np.asarray(theta))), 1e-300)]
+    directions = directions[
+        lengths > _SHORT * max(float(np.linalg.norm(np.asarray(theta))), 1e-300)
+    ]
     if not len(directions):
         return directions
     if hessian is None:
@@ -74,13 +85,16 @@ def zero_modes(
     if given is not None and not flat.all():
         raise AttnlabError(
             f"of the given tangents {int((~flat).sum())} are no symmetry here: ‖∇²L u‖ is up to "
-            f"{float(np.max(np.asarray(bent))):.2g}; give directions along which the loss does not change"
+            f"{float(np.max(np.asarray(bent))):.2g}; give directions along which the loss does "
+            "not change"
         )
     return directions[flat]
 
 
 @eqx.filter_jit
-def _curved(problem: Problem, theta: Array, directions: Array) -> tuple[Float[Array, "modes"], Float[Array, ""]]:
+def _curved(
+    problem: Problem, theta: Array, directions: Array
+) -> tuple[Float[Array, "modes"], Float[Array, ""]]:
     """``‖∇²L u‖`` of each direction, and about ``‖∇²L‖`` from below, by a few power steps."""
     _, product = jax.linearize(problem.gradient, theta)
 
@@ -89,7 +103,9 @@ def _curved(problem: Problem, theta: Array, directions: Array) -> tuple[Float[Ar
         return v / jnp.maximum(jnp.linalg.norm(v), 1e-300)
 
     bent = jnp.linalg.norm(jax.lax.map(product, directions), axis=1)
-    v = jax.lax.fori_loop(0, _POWER_STEPS, power, jax.random.normal(jax.random.key(0), theta.shape, theta.dtype))
+    v = jax.lax.fori_loop(
+        0, _POWER_STEPS, power, jax.random.normal(jax.random.key(0), theta.shape, theta.dtype)
+    )
     return bent, jnp.linalg.norm(product(v))
 
 
@@ -115,7 +131,10 @@ def _orbit(
             moved = jax.vmap(partial(_tangent, space, model))(jnp.asarray(generators, theta.dtype))
             inside, rest = eqx.partition(moved, problem.trained)
             rows.append(jax.vmap(lambda tree: ravel_pytree(tree)[0])(inside))
-            still = [jnp.sum(jnp.abs(leaf.reshape(len(generators), -1)), axis=1) for leaf in jax.tree.leaves(rest)]
+            still = [
+                jnp.sum(jnp.abs(leaf.reshape(len(generators), -1)), axis=1)
+                for leaf in jax.tree.leaves(rest)
+            ]
             outside.append(sum(still, jnp.zeros(len(generators), theta.dtype)))
     return jnp.concatenate(rows), jnp.concatenate(outside)
 
@@ -135,6 +154,8 @@ def _tangent(space: Space, model: Any, generator: Array) -> Any:
     unit = jnp.eye(space.size, dtype=generator.dtype)
 
     def moved(matrix: Array, inverse: Array) -> Any:
-        return eqx.filter(space.act(eqx.combine(arrays, rest), matrix, inverse), eqx.is_inexact_array)
+        return eqx.filter(
+            space.act(eqx.combine(arrays, rest), matrix, inverse), eqx.is_inexact_array
+        )
 
     return jax.jvp(moved, (unit, unit), (generator, -generator))[1]

@@ -25,9 +25,11 @@ from attnlab.stats import Interval
 class Trace:
     """An estimate of ``tr A`` with its standard error.
 
-    - ``values``: (probes,), one independent and unbiased estimate per probe, ``estimate`` their mean;
+    - ``values``: (probes,), one independent and unbiased estimate per probe, ``estimate`` their
+      mean;
     - ``deflated``: dimensions whose share was computed and not estimated; ``size``: of A;
-    - ``exact``: A is so small that the diagonal itself was computed, and ``values`` is the one trace.
+    - ``exact``: A is so small that the diagonal itself was computed, and ``values`` is the one
+      trace.
     """
 
     values: np.ndarray
@@ -50,13 +52,19 @@ class Trace:
 
     @property
     def standard_error(self) -> float:
-        """``s/√probes``, s the standard deviation with probes − 1 degrees of freedom; 0 where nothing was estimated."""
+        """``s/√probes``, s the standard deviation with probes − 1 degrees of freedom; 0 where
+        nothing was estimated.
+        """
         return 0.0 if self.exact else float(self.values.std(ddof=1) / math.sqrt(len(self.values)))
 
     @property
     def interval(self) -> Interval:
         """``estimate ± t·standard_error`` with Student's t, and room for rounding."""
-        t = 0.0 if self.exact else float(distributions.t.ppf(0.5 + self.level / 2, len(self.values) - 1))
+        t = (
+            0.0
+            if self.exact
+            else float(distributions.t.ppf(0.5 + self.level / 2, len(self.values) - 1))
+        )
         half = t * self.standard_error + self.rounding
         return Interval(self.estimate - half, self.estimate + half, self.estimate, self.level)
 
@@ -66,8 +74,10 @@ class Trace:
             return f"The trace{where} is {self.estimate:.6g}, computed from all {self.size} diagonal entries."
         found = self.interval
         return (
-            f"The trace{where} is {self.estimate:.4g} ± {self.standard_error:.2g} (standard error), {self.level:.0%} "
-            f"interval [{found.low:.4g}, {found.high:.4g}]; {len(self.values)} probes, {self.deflated} dimensions "
+            f"The trace{where} is {self.estimate:.4g} ± {self.standard_error:.2g} (standard "
+            f"error), {self.level:.0%} "
+            f"interval [{found.low:.4g}, {found.high:.4g}]; {len(self.values)} probes, "
+            f"{self.deflated} dimensions "
             f"computed exactly, seed {self.seed}."
         )
 
@@ -82,16 +92,18 @@ def trace(
     seed: int = 0,
     level: float = 0.95,
 ) -> Trace:
-    """``tr ∇²L(θ)`` by Hutchinson's estimator outside of a space in which the trace is computed (Hutch++).
+    """``tr ∇²L(θ)`` by Hutchinson's estimator outside of a space in which the trace is computed
+    (Hutch++).
 
     With Q the orthonormal range of ``A Ω``, Ω (size, deflate) random, and P = I − QQᵀ::
 
         tr A = tr QᵀAQ + tr P A P,    the second ≈ mean over probes of (P z)ᵀ A (P z), z random signs.
 
-    A few large eigenvalues make plain Hutchinson's error as large as the trace (16 probes of a matrix of rank one: 35
-    %); they lie in Q, so what is left to estimate is small. The probes are independent of each other, so that the
-    interval is Student's. Costs ``2·deflate + probes`` products; where that is not less than the number of parameters,
-    the diagonal is computed instead.
+    A few large eigenvalues make plain Hutchinson's error as large as the trace (16 probes of a
+    matrix of rank one: 35 %); they lie in Q, so what is left to estimate is small. The probes are
+    independent of each other, so that the interval is Student's. Costs ``2·deflate + probes``
+    products; where that is not less than the number of parameters, the diagonal is computed
+    instead.
 
     Meyer, Musco, Musco and Woodruff (2021), Hutch++: Optimal stochastic trace estimation.
 
@@ -107,21 +119,33 @@ def trace(
     if 2 * deflate + probes >= size:
         values = np.asarray(_diagonal_sum(problem, point, places), np.float64)[None]
     else:
-        values = np.asarray(_probed(problem, point, places, jax.random.key(seed), probes, deflate), np.float64)
-    return Trace(values, min(deflate, size), size, seed, _rounding(values, size, point.dtype), level, group)
+        values = np.asarray(
+            _probed(problem, point, places, jax.random.key(seed), probes, deflate), np.float64
+        )
+    return Trace(
+        values, min(deflate, size), size, seed, _rounding(values, size, point.dtype), level, group
+    )
 
 
 def operator_trace(
-    product: Callable[[Array], Array], like: Float[Array, "size"], key: Array, probes: int, deflate: int
+    product: Callable[[Array], Array],
+    like: Float[Array, "size"],
+    key: Array,
+    probes: int,
+    deflate: int,
 ) -> Float[Array, "probes"]:
-    """Independent estimates of the trace of a symmetric operator; see ``trace``. Products are taken one by one."""
+    """Independent estimates of the trace of a symmetric operator; see ``trace``. Products are taken
+    one by one.
+    """
     sketch_key, probe_key = jax.random.split(key)
     with jax.numpy_dtype_promotion("standard"):  # matfree's samplers
         signs = stochtrace.sampler_signs(like, num=probes)(probe_key)
         one = stochtrace.monte_carlo_trace()
     if deflate == 0:
         return jax.lax.map(lambda z: one(product, z), signs)
-    sketch = jax.lax.map(product, jax.random.normal(sketch_key, (deflate, like.shape[0]), like.dtype))
+    sketch = jax.lax.map(
+        product, jax.random.normal(sketch_key, (deflate, like.shape[0]), like.dtype)
+    )
     q = jnp.linalg.qr(sketch.T)[0].T
     inside = jnp.sum(jax.lax.map(lambda row: jnp.vdot(row, product(row)), q))
 
@@ -136,9 +160,13 @@ def _without(z: Float[Array, "size"], q: Float[Array, "deflate size"]) -> Float[
 
 
 @eqx.filter_jit
-def _probed(problem: Problem, theta: Vector, places: Any, key: Array, probes: int, deflate: int) -> Array:
+def _probed(
+    problem: Problem, theta: Vector, places: Any, key: Array, probes: int, deflate: int
+) -> Array:
     product = curvature(problem, theta, places)
-    return operator_trace(product, jnp.zeros(size_of(problem, places), theta.dtype), key, probes, deflate)
+    return operator_trace(
+        product, jnp.zeros(size_of(problem, places), theta.dtype), key, probes, deflate
+    )
 
 
 @eqx.filter_jit
@@ -154,6 +182,10 @@ def _rounding(values: np.ndarray, size: int, kind: jnp.dtype) -> float:
 
 def _check(probes: int, deflate: int, level: float) -> None:
     if probes < 2 or deflate < 0:
-        raise AttnlabError(f"probes={probes}, deflate={deflate}: expected at least 2 probes and deflate ≥ 0")
+        raise AttnlabError(
+            f"probes={probes}, deflate={deflate}: expected at least 2 probes and deflate ≥ 0"
+        )
     if not 0 < level < 1:
-        raise AttnlabError(f"level={level}: expected a confidence level between 0 and 1, such as 0.95")
+        raise AttnlabError(
+            f"level={level}: expected a confidence level between 0 and 1, such as 0.95"
+        )

@@ -14,7 +14,9 @@ from attnlab.tasks import Corpus
 
 
 def word_loss(model: WordAttention, incidence: Incidence) -> Float[Array, ""]:
-    """Mean cross-entropy of word attention on a corpus; differentiable to any order, and matrix-free throughout."""
+    """Mean cross-entropy of word attention on a corpus; differentiable to any order, and
+    matrix-free throughout.
+    """
     logits = pooled_logits(model, incidence)
     return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, incidence.labels))
 
@@ -29,7 +31,9 @@ def word_problem(model: WordAttention, corpus: Corpus, *, l2: float = 0.0) -> Pr
     >>> groups(word_problem(config.init(jax.random.key(0)), corpus))
     {'embeddings': 6, 'keys': 6, 'head.weight': 4}
     """
-    return Problem.of(model, word_loss, Incidence.of(corpus, model.query.dtype), l2=l2, trained=trained_words)
+    return Problem.of(
+        model, word_loss, Incidence.of(corpus, model.query.dtype), l2=l2, trained=trained_words
+    )
 
 
 def trained_words(model: WordAttention) -> PyTree:

@@ -1,4 +1,6 @@
-"""The largest rise of the loss in a neighbourhood of a point: what sharpness means where it is not curvature."""
+"""The largest rise of the loss in a neighbourhood of a point: what sharpness means where it is not
+curvature.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,20 @@ _SHARES = 0.5 ** np.arange(7)
 
 @eqx.filter_jit
 def largest_rise(
-    problem: Problem, theta: Vector, scale: Vector, starts: Float[Array, "starts parameters"], shape: Shape, steps: int
+    problem: Problem,
+    theta: Vector,
+    scale: Vector,
+    starts: Float[Array, "starts parameters"],
+    shape: Shape,
+    steps: int,
 ) -> Float[Array, "starts"]:
-    """``max L(θ + scale ⊙ z) − L(θ)`` over the box ``|z_i| ≤ 1`` or the ball ``‖z‖₂ ≤ 1``, found from each start.
+    """``max L(θ + scale ⊙ z) − L(θ)`` over the box ``|z_i| ≤ 1`` or the ball ``‖z‖₂ ≤ 1``, found
+    from each start.
 
-    Conditional gradient: with s the point of the neighbourhood that is furthest along the gradient, go to the best of
-    ``z + γ(s − z)``, γ = 1, ½, … 1/64, or stay. For a convex loss γ = 1 never falls; for a quadratic one in a ball it
-    is the power method. What it finds is a lower bound of the maximum.
+    Conditional gradient: with s the point of the neighbourhood that is furthest along the gradient,
+    go to the best of ``z + γ(s − z)``, γ = 1, ½, … 1/64, or stay. For a convex loss γ = 1 never
+    falls; for a quadratic one in a ball it is the power method. What it finds is a lower bound of
+    the maximum.
     """
     here = problem.value(theta)
 

@@ -34,7 +34,13 @@ from attnlab.models._patches import (
     PatchAttentionConfig,
     PatchGrid,
 )
-from attnlab.models._penalties import attention_entropy, entropy_bound, entropy_penalty, query_l1, toward
+from attnlab.models._penalties import (
+    attention_entropy,
+    entropy_bound,
+    entropy_penalty,
+    query_l1,
+    toward,
+)
 from attnlab.models._pooling import Tokens, guarded, pool, pool_fast, pool_tokens, too_wide
 from attnlab.models._self_attention import (
     AttentionLayer,

@@ -1,4 +1,6 @@
-"""Word attention under any normaliser, on padded sentences. The pooled exponential of ``pool`` is softmax's alone."""
+"""Word attention under any normaliser, on padded sentences. The pooled exponential of ``pool`` is
+softmax's alone.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,12 @@ from attnlab.tasks import Corpus
 
 
 class Bags(eqx.Module):
-    """Sentences as a rectangle: word numbers, which places hold a word, and labels. The first axis runs over sentences.
+    """Sentences as a rectangle: word numbers, which places hold a word, and labels. The first axis
+    runs over sentences.
 
-    A word that occurs twice has two places: only softmax could add the logarithm of a count to its score instead. A
-    place without a word is no word of the model; it has the number 0 and no weight.
+    A word that occurs twice has two places: only softmax could add the logarithm of a count to its
+    score instead. A place without a word is no word of the model; it has the number 0 and no
+    weight.
     """
 
     words: Int[Array, "*sentences length"]
@@ -38,9 +42,15 @@ class Bags(eqx.Module):
         longest = int(sizes.max())
         length = longest if length is None else length
         if longest > length:
-            raise AttnlabError(f"length={length}: the longest sentence has {longest} words; give at least that many")
+            raise AttnlabError(
+                f"length={length}: the longest sentence has {longest} words; give at least that "
+                "many"
+            )
         places = rows, np.arange(len(rows)) - (np.cumsum(sizes) - sizes)[rows]
-        words, there = np.zeros((len(corpus), length), np.int32), np.zeros((len(corpus), length), bool)
+        words, there = (
+            np.zeros((len(corpus), length), np.int32),
+            np.zeros((len(corpus), length), bool),
+        )
         words[places], there[places] = np.repeat(corpus.words, corpus.counts), True
         return cls(jnp.asarray(words), jnp.asarray(there), jnp.asarray(corpus.labels, jnp.int32))
 
@@ -55,7 +65,8 @@ def bag_weights(
     *,
     normaliser: AbstractNormaliser | None = None,
 ) -> Float[Array, "*sentences length"]:
-    """Attention of every place; that of a sentence sums to one, and a place without a word has none.
+    """Attention of every place; that of a sentence sums to one, and a place without a word has
+    none.
 
     ``normaliser``: another than the model's own.
     """
@@ -69,7 +80,8 @@ def bag_logits(
     *,
     normaliser: AbstractNormaliser | None = None,
 ) -> Float[Array, "sentences classes"]:
-    """``head(Σ_w a_w ν_w)`` of every sentence with ``a = norm(s)``, up to a shift common to a sentence's logits.
+    """``head(Σ_w a_w ν_w)`` of every sentence with ``a = norm(s)``, up to a shift common to a
+    sentence's logits.
 
     The table is projected once, and then its rows are pooled (THEORY A2).
 

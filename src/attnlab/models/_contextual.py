@@ -16,11 +16,12 @@ from attnlab.models._word_attention import WordAttentionConfig
 
 
 class ContextualAttention(eqx.Module):
-    """``h_i = Σ_δ ν_{w(i+δ)} C_δ``; attention softmax(q·κ_{w(i)}) over positions; logits = head(Σ_i a_i h_i).
+    """``h_i = Σ_δ ν_{w(i+δ)} C_δ``; attention softmax(q·κ_{w(i)}) over positions; logits = head(Σ_i
+    a_i h_i).
 
     - ``embeddings`` ν: (words, d), ``keys`` κ: (words, k), ``query`` q: (k,);
-    - ``kernel`` C: (2·reach + 1, d, d), from the word ``reach`` places before to the one as far behind; beyond the
-      ends of a sentence there is nothing.
+    - ``kernel`` C: (2·reach + 1, d, d), from the word ``reach`` places before to the one as far
+      behind; beyond the ends of a sentence there is nothing.
 
     With ``C_0`` the identity and no neighbours this is ``WordAttention``.
     """
@@ -39,7 +40,10 @@ class ContextualAttention(eqx.Module):
         """``h_i`` of one sentence, from the equation."""
         reach, length = self.kernel.shape[0] // 2, words.shape[0]
         nu = jnp.pad(self.embeddings[words], ((reach, reach), (0, 0)))
-        return sum((nu[k : k + length] @ c for k, c in enumerate(self.kernel)), start=jnp.zeros_like(nu[:length]))
+        return sum(
+            (nu[k : k + length] @ c for k, c in enumerate(self.kernel)),
+            start=jnp.zeros_like(nu[:length]),
+        )
 
     def __call__(self, words: Int[Array, "length"]) -> Float[Array, "classes"]:
         """Logits of one sentence, from the equation: slow, the oracle of ``contextual_logits``."""
@@ -52,13 +56,16 @@ def contextual_logits(
 ) -> Float[Array, "sentences classes"]:
     """Logits of many sentences of one length, up to a shift common to a sentence's logits.
 
-    The table is convolved and projected once, word by word (``E C_δ P``, THEORY A2); then each position ``j`` gets the
-    attention of the positions ``j − δ`` that see it: ``Σ_j Σ_δ a_{j−δ} (ν_{w(j)} C_δ P)``.
+    The table is convolved and projected once, word by word (``E C_δ P``, THEORY A2); then each
+    position ``j`` gets the attention of the positions ``j − δ`` that see it: ``Σ_j Σ_δ a_{j−δ}
+    (ν_{w(j)} C_δ P)``.
     """
     attention = jax.nn.softmax(model.scores()[words], axis=1)
     reach, length = model.kernel.shape[0] // 2, words.shape[1]
     padded = jnp.pad(attention, ((0, 0), (reach, reach)))
-    seen = jnp.stack([padded[:, 2 * reach - k : 2 * reach - k + length] for k in range(2 * reach + 1)], axis=-1)
+    seen = jnp.stack(
+        [padded[:, 2 * reach - k : 2 * reach - k + length] for k in range(2 * reach + 1)], axis=-1
+    )
     projection = model.head.projection()
     kernel = model.kernel if projection is None else model.kernel @ projection
     tables = jnp.einsum("wd,kdc->wkc", model.embeddings, kernel)
@@ -67,7 +74,8 @@ def contextual_logits(
 
 @dataclass(frozen=True)
 class ContextualConfig:
-    """How a ``ContextualAttention`` starts: as ``base`` does, with a kernel uniform in ±1/√(width·d).
+    """How a ``ContextualAttention`` starts: as ``base`` does, with a kernel uniform in
+    ±1/√(width·d).
 
     >>> config = ContextualConfig(WordAttentionConfig(words=50, classes=2, query_norm=1.0), reach=1)
     >>> config.init(jax.random.key(0)).kernel.shape
@@ -79,12 +87,18 @@ class ContextualConfig:
 
     def __post_init__(self):
         if self.reach < 0:
-            raise AttnlabError(f"reach={self.reach}: a convolution reaches 0 or more neighbours to each side")
+            raise AttnlabError(
+                f"reach={self.reach}: a convolution reaches 0 or more neighbours to each side"
+            )
 
     def init(self, key: Key[Array, ""]) -> ContextualAttention:
-        """Draw initial parameters; those of ``base`` are the ones that word attention draws from the same key."""
+        """Draw initial parameters; those of ``base`` are the ones that word attention draws from
+        the same key.
+        """
         plain = self.base.init(key)
         d, width = self.base.embedding_dim, 2 * self.reach + 1
         bound = 1 / np.sqrt(width * d)
-        kernel = jax.random.uniform(jax.random.fold_in(key, 4), (width, d, d), jnp.float64, -bound, bound)
+        kernel = jax.random.uniform(
+            jax.random.fold_in(key, 4), (width, d, d), jnp.float64, -bound, bound
+        )
         return ContextualAttention(plain.embeddings, plain.keys, plain.query, kernel, plain.head)

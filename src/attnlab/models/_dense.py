@@ -1,4 +1,6 @@
-"""Two-layer networks (THEORY B1): the baseline, and the same network behind a known attention over features."""
+"""Two-layer networks (THEORY B1): the baseline, and the same network behind a known attention over
+features.
+"""
 
 from __future__ import annotations
 
@@ -22,19 +24,31 @@ Output = Float[Array, ""] | Float[Array, "outputs"]
 
 
 # log(1 + t)/t on [0, 1] in powers of t: a Chebyshev fit of degree 8, off by less than 3e-8.
-_LOG1P = (0.99999997054, -0.49999501517, 0.33319271342, -0.24844369892, 0.19111431081, -0.13674769706, 0.07836166802,
-          -0.02958850739, 0.0052534578)  # fmt: skip
+_LOG1P = (
+    0.99999997054,
+    -0.49999501517,
+    0.33319271342,
+    -0.24844369892,
+    0.19111431081,
+    -0.13674769706,
+    0.07836166802,
+    -0.02958850739,
+    0.0052534578,
+)
 
 
 def softplus(x: Float[Array, "..."], temperature: float = 1.0) -> Float[Array, "..."]:
-    """``φ_τ(x) = log(1 + e^{τx})/τ``, which tends to ReLU as τ grows; ``temperature=math.inf`` is ReLU itself.
+    """``φ_τ(x) = log(1 + e^{τx})/τ``, which tends to ReLU as τ grows; ``temperature=math.inf`` is
+    ReLU itself.
 
     >>> x = jnp.array([-1e3, 0.0, 1e3])
     >>> softplus(x, 4.0).tolist(), softplus(x, math.inf).tolist()
     ([0.0, 0.17328679513998632, 1000.0], [0.0, 0.0, 1000.0])
     """
     if not temperature > 0:
-        raise AttnlabError(f"temperature={temperature}: expected a number > 0, or math.inf for ReLU")
+        raise AttnlabError(
+            f"temperature={temperature}: expected a number > 0, or math.inf for ReLU"
+        )
     if math.isinf(temperature):
         return jax.nn.relu(x)
     return _log1p_exp(temperature * x) / temperature
@@ -42,16 +56,20 @@ def softplus(x: Float[Array, "..."], temperature: float = 1.0) -> Float[Array, "
 
 @jax.custom_jvp
 def _log1p_exp(x: Float[Array, "..."]) -> Float[Array, "..."]:
-    """``log(1 + eˣ)``: ``logaddexp(x, 0)`` without its many cases, and with the logistic function as its slope."""
+    """``log(1 + eˣ)``: ``logaddexp(x, 0)`` without its many cases, and with the logistic function
+    as its slope.
+    """
     small = jnp.exp(-jnp.abs(x))
-    return jnp.maximum(x, 0) + (_log1p_single(small) if x.dtype == jnp.float32 else jnp.log1p(small))
+    return jnp.maximum(x, 0) + (
+        _log1p_single(small) if x.dtype == jnp.float32 else jnp.log1p(small)
+    )
 
 
 def _log1p_single(t: Float[Array, "..."]) -> Float[Array, "..."]:
     """``log(1 + t)`` for t in [0, 1] in single precision, to its rounding (1.2e-7).
 
-    Multiplications alone, which XLA turns into vector instructions; its own logarithm takes two to three times as long
-    and is most of the time of a small network.
+    Multiplications alone, which XLA turns into vector instructions; its own logarithm takes two to
+    three times as long and is most of the time of a small network.
     """
     found = jnp.full_like(t, _LOG1P[-1])
     for coefficient in _LOG1P[-2::-1]:
@@ -63,7 +81,8 @@ _log1p_exp.defjvps(lambda tangent, _, x: tangent * jax.nn.sigmoid(x))
 
 
 def vec(x: Float[Array, "..."]) -> Float[Array, "numbers"]:
-    """Stack the columns of a matrix: ``vec(x)[z·t + i] = x[i, z]`` for t rows. A vector stays as it is.
+    """Stack the columns of a matrix: ``vec(x)[z·t + i] = x[i, z]`` for t rows. A vector stays as it
+    is.
 
     >>> vec(jnp.array([[1.0, 3.0], [2.0, 4.0]])).tolist()
     [1.0, 2.0, 3.0, 4.0]
@@ -72,7 +91,8 @@ def vec(x: Float[Array, "..."]) -> Float[Array, "numbers"]:
 
 
 def normal(key: Key[Array, ""], shape: tuple[int, ...], std: float = 1.0) -> Float[Array, "..."]:
-    """Normal numbers in float64, drawn in blocks of one size: what draws them is compiled once, not once per shape.
+    """Normal numbers in float64, drawn in blocks of one size: what draws them is compiled once, not
+    once per shape.
 
     >>> normal(jax.random.key(0), (3, 2), 0.1).shape
     (3, 2)
@@ -88,10 +108,11 @@ def _block(key: Key[Array, ""], i: Array | np.uint32) -> Float[Array, "block"]:
 
 
 class Baseline(eqx.Module):
-    """``y = w₂ᵀ φ_τ(w₁ᵀ vec(x))``: one hidden layer, no biases. The other models end in one of these, their ``head``.
+    """``y = w₂ᵀ φ_τ(w₁ᵀ vec(x))``: one hidden layer, no biases. The other models end in one of
+    these, their ``head``.
 
-    - ``w1``: (numbers of one input, d), ``w2``: (d, outputs); with one output ``y`` is a scalar, with more it is a
-      vector, the logits of a classifier;
+    - ``w1``: (numbers of one input, d), ``w2``: (d, outputs); with one output ``y`` is a scalar,
+      with more it is a vector, the logits of a classifier;
     - ``x`` has any shape; the columns of a matrix are stacked.
 
     >>> model = Baseline(jnp.array([[1.0], [-1.0]]), jnp.array([[2.0]]), math.inf)
@@ -107,7 +128,8 @@ class Baseline(eqx.Module):
         """Output for one input."""
         if x.size != self.w1.shape[0]:
             raise AttnlabError(
-                f"an input of shape {x.shape} holds {x.size} numbers, but w1 has {self.w1.shape[0]} rows; "
+                f"an input of shape {x.shape} holds {x.size} numbers, but w1 has "
+                f"{self.w1.shape[0]} rows; "
                 "give one input of that size (jax.vmap for many)"
             )
         y = self.hidden(x) @ self.w2
@@ -120,7 +142,8 @@ class Baseline(eqx.Module):
 
 @dataclass(frozen=True)
 class BaselineConfig:
-    """How a ``Baseline`` starts: entries of w₁ are N(0, 1/numbers), those of w₂ N(0, 1/width), times ``init_scale``.
+    """How a ``Baseline`` starts: entries of w₁ are N(0, 1/numbers), those of w₂ N(0, 1/width),
+    times ``init_scale``.
 
     ``numbers`` counts the numbers of one input: p for vectors, t·p for matrices.
 
@@ -160,7 +183,9 @@ def check_scales(config: object) -> None:
     """Refuse a temperature or an initial scale that is none."""
     temperature, scale = getattr(config, "temperature", 1.0), getattr(config, "init_scale", 1.0)
     if not temperature > 0:
-        raise AttnlabError(f"temperature={temperature}: expected a number > 0, or math.inf for ReLU")
+        raise AttnlabError(
+            f"temperature={temperature}: expected a number > 0, or math.inf for ReLU"
+        )
     if not 0 <= scale < math.inf:
         raise AttnlabError(f"init_scale={scale}: a scale must be ≥ 0 and finite")
 
@@ -177,7 +202,9 @@ class AbstractMask(abc.ABC):
     def __call__(self, x: Float[Array, "..."]) -> Float[Array, "features"]:
         """``f(x)`` of one input, of which the size is checked."""
         if x.shape != (self.features,):
-            raise AttnlabError(f"{self} got an input of shape {x.shape}; expected ({self.features},)")
+            raise AttnlabError(
+                f"{self} got an input of shape {x.shape}; expected ({self.features},)"
+            )
         return self.weights(x)
 
 
@@ -200,7 +227,8 @@ class StaticMask(AbstractMask):
         return indicator(self.relevant, self.features, x)
 
     def wrong(self) -> StaticMask:
-        """A mask of the same size on irrelevant features (the first of them): the control that must not help.
+        """A mask of the same size on irrelevant features (the first of them): the control that must
+        not help.
 
         >>> StaticMask((0, 2), features=5).wrong()
         StaticMask(relevant=(1, 3), features=5)
@@ -208,7 +236,8 @@ class StaticMask(AbstractMask):
         others = [j for j in range(self.features) if j not in self.relevant][: len(self.relevant)]
         if len(others) < len(self.relevant):
             raise AttnlabError(
-                f"{len(self.relevant)} of {self.features} features are relevant, so a wrong mask of equal size does "
+                f"{len(self.relevant)} of {self.features} features are relevant, so a wrong mask "
+                "of equal size does "
                 f"not exist; take at least {2 * len(self.relevant)} features"
             )
         return StaticMask(tuple(others), self.features)
@@ -239,9 +268,10 @@ class Gate(AbstractMask):
 class MovingBlock(AbstractMask):
     """``f_j(x) = 1`` on the ``length`` features that follow the largest one, 0 elsewhere.
 
-    With ``z = argmax_j x_j`` the block is ``z+1, …, z+length`` on the ring of features. For independent equal features
-    all places are equally likely and each feature is in the block for a share ``length/features`` of the inputs, so no
-    student can drop a coordinate; the largest feature itself is outside, so what is inside says nothing of the place.
+    With ``z = argmax_j x_j`` the block is ``z+1, …, z+length`` on the ring of features. For
+    independent equal features all places are equally likely and each feature is in the block for a
+    share ``length/features`` of the inputs, so no student can drop a coordinate; the largest
+    feature itself is outside, so what is inside says nothing of the place.
 
     >>> MovingBlock(2, features=5)(jnp.array([0.0, 0.1, 0.2, 9.0, 0.3])).tolist()
     [1.0, 0.0, 0.0, 0.0, 1.0]
@@ -253,7 +283,8 @@ class MovingBlock(AbstractMask):
     def __post_init__(self):
         if not 1 <= self.length < self.features:
             raise AttnlabError(
-                f"length={self.length} of features={self.features}: a block that moves has at least 1 feature and "
+                f"length={self.length} of features={self.features}: a block that moves has at "
+                "least 1 feature and "
                 "fewer than all (VacuousMask lets all pass)"
             )
 
@@ -281,7 +312,9 @@ class VacuousMask(AbstractMask):
         return jnp.ones_like(x)
 
 
-def indicator(relevant: tuple[int, ...], features: int, like: Float[Array, "features"]) -> Float[Array, "features"]:
+def indicator(
+    relevant: tuple[int, ...], features: int, like: Float[Array, "features"]
+) -> Float[Array, "features"]:
     """One on the relevant features, 0 elsewhere, in the floating type of ``like``."""
     weights = np.zeros(features)
     weights[list(relevant)] = 1
@@ -290,14 +323,20 @@ def indicator(relevant: tuple[int, ...], features: int, like: Float[Array, "feat
 
 def check_relevant(relevant: tuple[int, ...], features: int) -> None:
     """Refuse features that do not exist, or none."""
-    if not relevant or len(set(relevant)) != len(relevant) or not all(0 <= j < features for j in relevant):
+    if (
+        not relevant
+        or len(set(relevant)) != len(relevant)
+        or not all(0 <= j < features for j in relevant)
+    ):
         raise AttnlabError(
-            f"relevant={relevant}: expected one or more different features, each from 0 to {features - 1}"
+            f"relevant={relevant}: expected one or more different features, each from 0 to "
+            f"{features - 1}"
         )
 
 
 class KnownAttention(eqx.Module):
-    """``y = w₂ᵀ φ_τ(w₁ᵀ (x ⊙ f(x)))`` with a known map f: the ``head`` on what the mask lets through.
+    """``y = w₂ᵀ φ_τ(w₁ᵀ (x ⊙ f(x)))`` with a known map f: the ``head`` on what the mask lets
+    through.
 
     ``mask`` is one of the masks here or any hashable function from one input to as many weights.
 
@@ -316,7 +355,8 @@ class KnownAttention(eqx.Module):
 
 @dataclass(frozen=True)
 class KnownAttentionConfig:
-    """How a ``KnownAttention`` starts: with the very parameters that ``base`` draws from the same key.
+    """How a ``KnownAttention`` starts: with the very parameters that ``base`` draws from the same
+    key.
 
     >>> config = KnownAttentionConfig(BaselineConfig(numbers=6), VacuousMask(6))
     >>> x, key = jnp.arange(6.0), jax.random.key(0)
@@ -331,7 +371,8 @@ class KnownAttentionConfig:
         features = getattr(self.mask, "features", self.base.numbers)
         if features != self.base.numbers:
             raise AttnlabError(
-                f"the mask has {features} features, but base has numbers={self.base.numbers}; make them equal"
+                f"the mask has {features} features, but base has numbers={self.base.numbers}; "
+                "make them equal"
             )
 
     def init(self, key: Key[Array, ""]) -> KnownAttention:

@@ -1,4 +1,6 @@
-"""Heads: what turns a sentence's context into logits. Fixed linear, trained linear, two-layer, or one's own."""
+"""Heads: what turns a sentence's context into logits. Fixed linear, trained linear, two-layer, or
+one's own.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from attnlab._errors import AttnlabError
 
 
 class AbstractHead(eqx.Module):
-    """``head(c) = finish(c @ projection())``: the linear first layer is named, so that it can go before pooling.
+    """``head(c) = finish(c @ projection())``: the linear first layer is named, so that it can go
+    before pooling.
 
     ``finish`` may drop what the softmax does not see: a shift common to all logits.
     """
@@ -34,13 +37,16 @@ class AbstractHead(eqx.Module):
 
     @abc.abstractmethod
     def first_weight(self) -> Float[Array, "d columns"] | None:
-        """The first layer's weights whose balance with the embeddings is conserved; ``None`` if it has none."""
+        """The first layer's weights whose balance with the embeddings is conserved; ``None`` if it
+        has none.
+        """
 
 
 class LinearHead(AbstractHead):
     """``logits = c @ weight``, without bias.
 
-    With two classes the softmax sees only the difference of the logits, so one number per word is pooled.
+    With two classes the softmax sees only the difference of the logits, so one number per word is
+    pooled.
     """
 
     weight: Float[Array, "d classes"]
@@ -125,7 +131,13 @@ HeadMaker = Callable[..., Callable[[Array], Array]]
 
 
 def make_head(
-    kind: str | HeadMaker, key: Key[Array, ""], d: int, classes: int, *, hidden: int = 10, scale: float = 1.0
+    kind: str | HeadMaker,
+    key: Key[Array, ""],
+    d: int,
+    classes: int,
+    *,
+    hidden: int = 10,
+    scale: float = 1.0,
 ) -> AbstractHead:
     """A fresh head, in float64.
 
@@ -149,10 +161,15 @@ def make_head(
         return LinearHead(uniform(0, (d, classes), d))
     if kind == "two_layer":
         return TwoLayerHead(
-            uniform(0, (d, hidden), d), uniform(1, (hidden,), d),
-            uniform(2, (hidden, classes), hidden), uniform(3, (classes,), hidden),
-        )  # fmt: skip
+            uniform(0, (d, hidden), d),
+            uniform(1, (hidden,), d),
+            uniform(2, (hidden, classes), hidden),
+            uniform(3, (classes,), hidden),
+        )
     if callable(kind):
         head = kind(key, d, classes)
         return head if isinstance(head, AbstractHead) else OwnHead.of(head)
-    raise AttnlabError(f"head={kind!r}: expected 'fixed', 'linear', 'two_layer' or a function (key, d, classes) → head")
+    raise AttnlabError(
+        f"head={kind!r}: expected 'fixed', 'linear', 'two_layer' or a function (key, d, classes) "
+        "→ head"
+    )

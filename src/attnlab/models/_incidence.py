@@ -36,21 +36,30 @@ def _native_library() -> ctypes.CDLL | None:
     try:
         library = ctypes.CDLL(spec.origin)
         for name in (
-            f"attnlab_{call}_{kind}" for call in ("row_sums", "pool", "pool_gradient") for kind in ("f32", "f64")
+            f"attnlab_{call}_{kind}"
+            for call in ("row_sums", "pool", "pool_gradient")
+            for kind in ("f32", "f64")
         ):
-            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(library, name)), platform="cpu")
+            jax.ffi.register_ffi_target(
+                name, jax.ffi.pycapsule(getattr(library, name)), platform="cpu"
+            )
     except Exception as error:
-        # Built against another JAX: go on with XLA's own operations, several times slower, and say so.
-        warnings.warn(f"the compiled kernel does not load ({error}); reinstall attnlab to build it anew", stacklevel=2)
+        # Built against another JAX: go on with XLA's own operations, several times slower, and say
+        # so.
+        warnings.warn(
+            f"the compiled kernel does not load ({error}); reinstall attnlab to build it anew",
+            stacklevel=2,
+        )
         return None
     return library
 
 
 def kernel() -> Kernel:
-    """The kernel that sums rows: ``"native"`` (compiled at installation) or ``"xla"`` (several times slower).
+    """The kernel that sums rows: ``"native"`` (compiled at installation) or ``"xla"`` (several
+    times slower).
 
-    The environment variable ``ATTNLAB_KERNEL`` forces one of the two. Results of the two agree to rounding, not
-    bit for bit, so the name is stored with every training run.
+    The environment variable ``ATTNLAB_KERNEL`` forces one of the two. Results of the two agree to
+    rounding, not bit for bit, so the name is stored with every training run.
     """
     asked = os.environ.get("ATTNLAB_KERNEL", "")
     if asked == "xla":
@@ -61,15 +70,19 @@ def kernel() -> Kernel:
     if on_cpu and _native_library() is not None:
         return "native"
     if asked == "native":
-        raise AttnlabError("ATTNLAB_KERNEL=native, but the kernel was not built: install a C++ compiler and reinstall")
+        raise AttnlabError(
+            "ATTNLAB_KERNEL=native, but the kernel was not built: install a C++ compiler and "
+            "reinstall"
+        )
     return "xla"
 
 
 class RowIndex(eqx.Module):
     """One direction of X: row ``r`` has the entries ``ids[offsets[r]:offsets[r + 1]]``.
 
-    ``weights`` are the counts and ``rows`` is the row of each entry. The arrays end in slack, entries of weight zero
-    that belong to no row: corpora of about equal size then have equal shapes and share one compiled program.
+    ``weights`` are the counts and ``rows`` is the row of each entry. The arrays end in slack,
+    entries of weight zero that belong to no row: corpora of about equal size then have equal shapes
+    and share one compiled program.
     """
 
     offsets: Int[Array, "bounds"]
@@ -78,10 +91,14 @@ class RowIndex(eqx.Module):
     weights: Float[Array, "entries"]
 
     @classmethod
-    def of(cls, offsets: np.ndarray, ids: np.ndarray, counts: np.ndarray, dtype: DTypeLike) -> RowIndex:
+    def of(
+        cls, offsets: np.ndarray, ids: np.ndarray, counts: np.ndarray, dtype: DTypeLike
+    ) -> RowIndex:
         """Move one direction of a corpus to JAX."""
         if len(ids) >= 2**31 - 2**20:
-            raise AttnlabError(f"{len(ids)} entries are too many for one index: train on parts of the corpus")
+            raise AttnlabError(
+                f"{len(ids)} entries are too many for one index: train on parts of the corpus"
+            )
         slack = -len(ids) % (4096 if len(ids) > 4096 else 64)
         rows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         return cls(
@@ -105,7 +122,9 @@ def _native(name: str, shapes: Sequence[tuple[int, ...]], *operands: Array) -> S
     return jax.ffi.ffi_call(f"attnlab_{name}_{kind}", outputs, vmap_method="expand_dims")(*operands)
 
 
-def _sum_rows(table: Array, offsets: Array, ids: Array, rows: Array, weights: Array, *, which: Kernel) -> Array:
+def _sum_rows(
+    table: Array, offsets: Array, ids: Array, rows: Array, weights: Array, *, which: Kernel
+) -> Array:
     """``out[..., r, :] = Σ_k weights[k] · table[..., ids[k], :]`` over the entries k of row r."""
     shape = (*table.shape[:-2], offsets.shape[0] - 1, table.shape[-1])
     if which == "native":
@@ -113,13 +132,15 @@ def _sum_rows(table: Array, offsets: Array, ids: Array, rows: Array, weights: Ar
     gathered = table.at[..., ids, :].get(mode="promise_in_bounds")
     gathered = gathered * jnp.broadcast_to(weights[:, None], gathered.shape)
     return (
-        jnp.zeros(shape, table.dtype).at[..., rows, :].add(gathered, indices_are_sorted=True, mode="promise_in_bounds")
+        jnp.zeros(shape, table.dtype)
+        .at[..., rows, :]
+        .add(gathered, indices_are_sorted=True, mode="promise_in_bounds")
     )
 
 
-# The product is a JAX primitive of its own: linear in the table, its transpose is the product with the other
-# direction's index, and a batch of tables shares one pass over the index. Operands: the table, then the four
-# arrays of the direction that is summed, then the four of the other.
+# The product is a JAX primitive of its own: linear in the table, its transpose is the product with
+# the other direction's index, and a batch of tables shares one pass over the index. Operands: the
+# table, then the four arrays of the direction that is summed, then the four of the other.
 _row_sums_p = Primitive("attnlab_row_sums")
 
 
@@ -143,7 +164,10 @@ def _row_sums_batch(args, axes, *, which):
     table, *index = args
     if all(axis is None for axis in axes[1:]):
         return _row_sums_p.bind(jnp.moveaxis(table, axes[0], 0), *index, which=which), 0
-    moved = [arg if axis is None else jnp.moveaxis(arg, axis, 0) for arg, axis in zip(args, axes, strict=True)]
+    moved = [
+        arg if axis is None else jnp.moveaxis(arg, axis, 0)
+        for arg, axis in zip(args, axes, strict=True)
+    ]
     size = next(arg.shape[0] for arg, axis in zip(moved, axes, strict=True) if axis is not None)
     whole = [
         jnp.broadcast_to(arg, (size, *arg.shape)) if axis is None else arg
@@ -154,14 +178,19 @@ def _row_sums_batch(args, axes, *, which):
 
 _row_sums_p.def_impl(jax.jit(_row_sums, static_argnames="which"))
 _row_sums_p.def_abstract_eval(_row_sums_shape)
-ad.defjvp(_row_sums_p, lambda dot, _, *index, which: _row_sums_p.bind(dot, *index, which=which), *(None,) * 8)
+ad.defjvp(
+    _row_sums_p,
+    lambda dot, _, *index, which: _row_sums_p.bind(dot, *index, which=which),
+    *(None,) * 8,
+)
 ad.primitive_transposes[_row_sums_p] = _row_sums_transpose
 batching.primitive_batchers[_row_sums_p] = _row_sums_batch
 mlir.register_lowering(_row_sums_p, mlir.lower_fun(_row_sums, multiple_results=False))
 
 
 class Incidence(eqx.Module):
-    """X, the sentences × words matrix of counts, stored by sentence and by word so that nothing is scattered.
+    """X, the sentences × words matrix of counts, stored by sentence and by word so that nothing is
+    scattered.
 
     >>> corpus = Corpus.from_tokens([["a", "b", "b"], ["c"]], labels=[0, 1])
     >>> X = Incidence.of(corpus, jnp.float64)
@@ -195,24 +224,33 @@ class Incidence(eqx.Module):
         """Size of the vocabulary."""
         return self.by_word.offsets.shape[0] - 1
 
-    def sentence_sums(self, table: Float[Array, "words columns"]) -> Float[Array, "sentences columns"]:
+    def sentence_sums(
+        self, table: Float[Array, "words columns"]
+    ) -> Float[Array, "sentences columns"]:
         """``X @ table``; differentiable to any order, forward or reverse."""
-        return _row_sums_p.bind(table, *self.by_sentence.arrays, *self.by_word.arrays, which=self.kernel)
+        return _row_sums_p.bind(
+            table, *self.by_sentence.arrays, *self.by_word.arrays, which=self.kernel
+        )
 
     def word_sums(self, values: Float[Array, "sentences columns"]) -> Float[Array, "words columns"]:
         """``Xᵀ @ values``."""
-        return _row_sums_p.bind(values, *self.by_word.arrays, *self.by_sentence.arrays, which=self.kernel)
+        return _row_sums_p.bind(
+            values, *self.by_word.arrays, *self.by_sentence.arrays, which=self.kernel
+        )
 
     def pool(
         self, e: Float[Array, "words"], table: Float[Array, "words columns"]
     ) -> tuple[Float[Array, "sentences columns"], Float[Array, "sentences"]]:
-        """``Σ_w e_w table_w / Σ_w e_w`` and ``Σ_w e_w`` over the words of each sentence, in one pass.
+        """``Σ_w e_w table_w / Σ_w e_w`` and ``Σ_w e_w`` over the words of each sentence, in one
+        pass.
 
         Not differentiable: ``pool_gradient`` is its derivative, for loops that need speed.
         """
         n = self.sentences
         if self.kernel == "native":
-            pooled, mass = _native("pool", ((n, table.shape[1]), (n,)), *self._native_index("by_sentence"), e, table)
+            pooled, mass = _native(
+                "pool", ((n, table.shape[1]), (n,)), *self._native_index("by_sentence"), e, table
+            )
             return pooled, mass
         z = self.sentence_sums(jnp.concatenate([e[:, None], e[:, None] * table], axis=1))
         return z[:, 1:] / z[:, :1], z[:, 0]
@@ -225,17 +263,27 @@ class Incidence(eqx.Module):
         mass: Float[Array, "sentences"],
         dpooled: Float[Array, "sentences columns"],
     ) -> tuple[Float[Array, "words"], Float[Array, "words columns"]]:
-        """Derivatives by ``log e`` (the scores) and by the table, from that by the pooled rows, in one pass."""
+        """Derivatives by ``log e`` (the scores) and by the table, from that by the pooled rows, in
+        one pass.
+        """
         r = dpooled / mass[:, None]
         t = -jnp.sum(r * pooled, axis=1)
         if self.kernel == "native":
             ds, dtable = _native(
-                "pool_gradient", (e.shape, table.shape), *self._native_index("by_word"), e, table, t, r
+                "pool_gradient",
+                (e.shape, table.shape),
+                *self._native_index("by_word"),
+                e,
+                table,
+                t,
+                r,
             )
             return ds, dtable
         y = self.word_sums(jnp.concatenate([t[:, None], r], axis=1))
         return e * (y[:, 0] + jnp.sum(table * y[:, 1:], axis=1)), e[:, None] * y[:, 1:]
 
-    def _native_index(self, direction: Literal["by_sentence", "by_word"]) -> tuple[Array, Array, Array]:
+    def _native_index(
+        self, direction: Literal["by_sentence", "by_word"]
+    ) -> tuple[Array, Array, Array]:
         index: RowIndex = getattr(self, direction)
         return index.offsets, index.ids, index.weights

@@ -1,7 +1,8 @@
-"""How scores become attention (THEORY B5): softmax with a temperature, sparsemax, entmax-1.5, top-k, uniform weights.
+"""How scores become attention (THEORY B5): softmax with a temperature, sparsemax, entmax-1.5,
+top-k, uniform weights.
 
-All are functions of differences of logits only, so that gradients of the logits sum to zero (THEORY A4), and all treat
-words alike: a permutation of the logits permutes the weights.
+All are functions of differences of logits only, so that gradients of the logits sum to zero (THEORY
+A4), and all treat words alike: a permutation of the logits permutes the weights.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ _OUT = -2.0  # below the largest logit by this much, no word has weight under sp
 
 
 class AbstractNormaliser(eqx.Module):
-    """Logits (…, words) to weights ≥ 0 that sum to one over the last axis. Its settings are static: it is hashable.
+    """Logits (…, words) to weights ≥ 0 that sum to one over the last axis. Its settings are static:
+    it is hashable.
 
-    A logit of −∞ gets the weight 0, as does a place where ``where`` is false; a row in which nothing is left is all
-    zeros.
+    A logit of −∞ gets the weight 0, as does a place where ``where`` is false; a row in which
+    nothing is left is all zeros.
     """
 
     @property
@@ -48,7 +50,8 @@ class AbstractNormaliser(eqx.Module):
             return self.weigh(logits)
         there = jnp.broadcast_to(where, logits.shape)
         some = jnp.any(there, axis=-1, keepdims=True)
-        # A row of nothing is weighed as a row of zeros: its weights are dropped, and no nan is made on the way.
+        # A row of nothing is weighed as a row of zeros: its weights are dropped, and no nan is made
+        # on the way.
         left = jnp.where(some, jnp.where(there, logits, -jnp.inf), jnp.zeros_like(logits))
         return jnp.where(there, self.weigh(left), 0)
 
@@ -83,10 +86,11 @@ class Softmax(AbstractNormaliser):
 
 
 class Sparsemax(AbstractNormaliser):
-    """``argmin_a |a − z|²`` over weights: ``a = (z − τ)₊`` with the τ at which they sum to one (Martins and Astudillo).
+    """``argmin_a |a − z|²`` over weights: ``a = (z − τ)₊`` with the τ at which they sum to one
+    (Martins and Astudillo).
 
-    Its derivative is ``da = 1_S (dz − mean_S dz)`` with the support S = {a > 0}, also where a word is just about to
-    enter it.
+    Its derivative is ``da = 1_S (dz − mean_S dz)`` with the support S = {a > 0}, also where a word
+    is just about to enter it.
 
     >>> Sparsemax()(jnp.array([0.0, 0.5, -3.0])).tolist()
     [0.25, 0.75, 0.0]
@@ -103,9 +107,11 @@ class Sparsemax(AbstractNormaliser):
 
 
 class Entmax15(AbstractNormaliser):
-    """``argmax_a a·z + 4/3 Σ (a_i − a_i^{3/2})`` over weights: ``a = (z/2 − τ)₊²`` (Peters, Niculae and Martins).
+    """``argmax_a a·z + 4/3 Σ (a_i − a_i^{3/2})`` over weights: ``a = (z/2 − τ)₊²`` (Peters, Niculae
+    and Martins).
 
-    Between softmax and sparsemax: words far below the largest have no weight, and weights end smoothly.
+    Between softmax and sparsemax: words far below the largest have no weight, and weights end
+    smoothly.
 
     >>> Entmax15()(jnp.array([0.0, 0.0])).round(12).tolist(), Entmax15()(jnp.array([2.5, 0.0])).tolist()
     ([0.5, 0.5], [1.0, 0.0])
@@ -124,8 +130,9 @@ class Entmax15(AbstractNormaliser):
 class TopK(AbstractNormaliser):
     """Softmax over the ``k`` largest logits. Logits equal to the k-th are *all* kept.
 
-    Keeping the first of equals would make the weights depend on the order of words: with all keys at zero it would
-    read the first k words of every sentence. Within the kept words the derivative is that of softmax.
+    Keeping the first of equals would make the weights depend on the order of words: with all keys
+    at zero it would read the first k words of every sentence. Within the kept words the derivative
+    is that of softmax.
 
     >>> TopK(1)(jnp.array([3.0, 1.0, 3.0])).tolist(), TopK(2)(jnp.array([0.0, 9.0, 9.0])).tolist()
     ([0.5, 0.0, 0.5], [0.0, 0.5, 0.5])
@@ -182,28 +189,33 @@ def make_normaliser(name: str) -> AbstractNormaliser:
     if top and int(top[1]) > 0:
         return TopK(int(top[1]))
     raise AttnlabError(
-        f"normaliser {name!r}: expected one of {', '.join(NORMALISERS)}, with a temperature T > 0 as in softmax:0.25 "
+        f"normaliser {name!r}: expected one of {', '.join(NORMALISERS)}, with a temperature T > 0 "
+        "as in softmax:0.25 "
         "and a number K ≥ 1 as in top2"
     )
 
 
 def as_normaliser(given: Any) -> Normaliser:
-    """A name, a normaliser, or a hashable function from a vector of logits to weights, as a function."""
+    """A name, a normaliser, or a hashable function from a vector of logits to weights, as a
+    function.
+    """
     if isinstance(given, str):
         return make_normaliser(given)
     if given is jax.nn.softmax:
         return Softmax()
     if not callable(given):
         raise AttnlabError(
-            f"normaliser={given!r}: expected one of {', '.join(NORMALISERS)}, a normaliser, or a function from a "
+            f"normaliser={given!r}: expected one of {', '.join(NORMALISERS)}, a normaliser, or a "
+            "function from a "
             "vector of logits to weights"
         )
     return cast(Normaliser, given)
 
 
-# Sorting would find τ in one pass, but XLA on CPUs takes tens of times longer to sort rows than for a softmax. τ is the
-# root of a convex, falling function, and Newton's steps from its left never pass it. For sparsemax the function is
-# piecewise linear: each step but the last drops a word from the support, and the last one ends at τ itself.
+# Sorting would find τ in one pass, but XLA on CPUs takes tens of times longer to sort rows than for
+# a softmax. τ is the root of a convex, falling function, and Newton's steps from its left never
+# pass it. For sparsemax the function is piecewise linear: each step but the last drops a word from
+# the support, and the last one ends at τ itself.
 
 
 def _below_top(x: Weights) -> Weights:
@@ -224,7 +236,9 @@ def _root(step: Callable[[Array], Array], like: Weights, tolerance: float) -> Fl
         new = jnp.maximum(step(t), t)
         return new, any_in_batch(jnp.any(new - t > tolerance))
 
-    return jax.lax.while_loop(lambda state: state[1], again, (jnp.full_like(like[..., :1], -1), jnp.array(True)))[0]
+    return jax.lax.while_loop(
+        lambda state: state[1], again, (jnp.full_like(like[..., :1], -1), jnp.array(True))
+    )[0]
 
 
 @jax.custom_jvp

@@ -1,7 +1,8 @@
-"""Attention over the patches of an image: patch self-attention, and pooling with one query (THEORY B2, digits).
+"""Attention over the patches of an image: patch self-attention, and pooling with one query (THEORY
+B2, digits).
 
-The words are overlapping square patches. They carry no position: what a digit means does not depend on its place, and a
-model that cannot tell places apart need not learn this.
+The words are overlapping square patches. They carry no position: what a digit means does not depend
+on its place, and a model that cannot tell places apart need not learn this.
 """
 
 from __future__ import annotations
@@ -16,14 +17,23 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from attnlab._errors import AttnlabError
-from attnlab.models._dense import Baseline, BaselineConfig, Output, at_least_one, check_scales, normal, softplus
+from attnlab.models._dense import (
+    Baseline,
+    BaselineConfig,
+    Output,
+    at_least_one,
+    check_scales,
+    normal,
+    softplus,
+)
 from attnlab.models._normalisers import Normaliser, Softmax, as_normaliser
 from attnlab.models._self_attention import AttentionLayer
 
 
 @dataclass(frozen=True)
 class PatchGrid:
-    """Square patches of ``size`` pixels a side, their corners ``stride`` pixels apart, on an image of rows × columns.
+    """Square patches of ``size`` pixels a side, their corners ``stride`` pixels apart, on an image
+    of rows × columns.
 
     >>> grid = PatchGrid(24, 24, size=8, stride=4)
     >>> grid.patches, grid.words(jnp.zeros((24, 24))).shape
@@ -41,7 +51,8 @@ class PatchGrid:
             rest = getattr(self, name) - self.size
             if rest < 0 or rest % self.stride:
                 raise AttnlabError(
-                    f"{name}={getattr(self, name)}: patches of {self.size} pixels every {self.stride} pixels do not "
+                    f"{name}={getattr(self, name)}: patches of {self.size} pixels every "
+                    f"{self.stride} pixels do not "
                     f"cover it; expected {self.size} plus a multiple of {self.stride}"
                 )
 
@@ -56,19 +67,23 @@ class PatchGrid:
         top = np.arange(0, self.rows - self.size + 1, self.stride)
         left = np.arange(0, self.columns - self.size + 1, self.stride)
         corners = (top[:, None] * self.columns + left[None, :]).reshape(-1, 1)
-        within = (np.arange(self.size)[:, None] * self.columns + np.arange(self.size)[None, :]).reshape(1, -1)
+        within = (
+            np.arange(self.size)[:, None] * self.columns + np.arange(self.size)[None, :]
+        ).reshape(1, -1)
         return corners + within
 
     def words(self, image: Float[Array, "rows columns"]) -> Float[Array, "t p"]:
         """The patches of one image as the columns of a matrix."""
         if image.shape != (self.rows, self.columns):
             raise AttnlabError(
-                f"an image of shape {image.shape}; expected {(self.rows, self.columns)} (jax.vmap for many)"
+                f"an image of shape {image.shape}; expected {(self.rows, self.columns)} (jax.vmap "
+                "for many)"
             )
         return jnp.ravel(image)[self.pixels].T
 
     def spread(self, attention: Float[Array, "p"]) -> Float[Array, "rows columns"]:
-        """Weights of patches as weights of pixels: each patch's weight in equal parts to its pixels.
+        """Weights of patches as weights of pixels: each patch's weight in equal parts to its
+        pixels.
 
         >>> PatchGrid(2, 3, size=2, stride=1).spread(jnp.array([0.2, 0.8])).tolist()
         [[0.05, 0.25, 0.2], [0.05, 0.25, 0.2]]
@@ -79,11 +94,12 @@ class PatchGrid:
 
 
 class PatchAttention(eqx.Module):
-    """Self-attention over patches: ``y = head(V ā)`` with ``E = φ_τ(w_Eᵀ P)``, ``V = w_V E``, ``ā = (1/p) Σ_z a^(z)``.
+    """Self-attention over patches: ``y = head(V ā)`` with ``E = φ_τ(w_Eᵀ P)``, ``V = w_V E``, ``ā =
+    (1/p) Σ_z a^(z)``.
 
-    ``P`` (t, p) are the patches, ``E`` (m, p) their embeddings, and ``a`` (p, p) the attention of one
-    ``AttentionLayer`` on ``E``. The words that it returns, the columns of ``V a``, are averaged; this is ``V ā``, so
-    that ``ā`` is the whole attention that a patch gets.
+    ``P`` (t, p) are the patches, ``E`` (m, p) their embeddings, and ``a`` (p, p) the attention of
+    one ``AttentionLayer`` on ``E``. The words that it returns, the columns of ``V a``, are
+    averaged; this is ``V ā``, so that ``ā`` is the whole attention that a patch gets.
 
     >>> model = PatchAttentionConfig(PatchGrid(8, 8, size=4, stride=2), outputs=10).init(jax.random.key(0))
     >>> image = jnp.ones((8, 8))
@@ -158,8 +174,8 @@ class PatchAttentionConfig:
     """How a ``PatchAttention`` starts.
 
     - ``dim`` m of the embeddings, ``query_dim`` d_q, ``value_dim`` d_v, ``width`` d of the head;
-    - entries of w_E are N(0, 1/t), those of w_Q, w_K and w_V N(0, 1/m), the head's those of ``BaselineConfig``;
-      ``init_scale`` multiplies all; ``normaliser`` is as in ``AttentionLayer``.
+    - entries of w_E are N(0, 1/t), those of w_Q, w_K and w_V N(0, 1/m), the head's those of
+      ``BaselineConfig``; ``init_scale`` multiplies all; ``normaliser`` is as in ``AttentionLayer``.
 
     >>> PatchAttentionConfig(PatchGrid(24, 24, size=8, stride=4), dim=32).init(jax.random.key(0)).w_embed.shape
     (64, 32)
@@ -183,9 +199,17 @@ class PatchAttentionConfig:
     def init(self, key: Key[Array, ""]) -> PatchAttention:
         """Draw initial parameters."""
         std = self.init_scale / math.sqrt(self.dim)
-        shapes = [(self.query_dim, self.dim), (self.query_dim, self.dim), (self.value_dim, self.dim)]
-        query, keys, value = (normal(jax.random.fold_in(key, 3 + i), shape, std) for i, shape in enumerate(shapes))
-        head = BaselineConfig(self.value_dim, self.width, self.outputs, self.temperature, self.init_scale)
+        shapes = [
+            (self.query_dim, self.dim),
+            (self.query_dim, self.dim),
+            (self.value_dim, self.dim),
+        ]
+        query, keys, value = (
+            normal(jax.random.fold_in(key, 3 + i), shape, std) for i, shape in enumerate(shapes)
+        )
+        head = BaselineConfig(
+            self.value_dim, self.width, self.outputs, self.temperature, self.init_scale
+        )
         embed = _embedding(key, self.grid, self.dim, self.init_scale)
         layer = AttentionLayer(query, keys, value, normaliser=as_normaliser(self.normaliser))
         return PatchAttention(embed, layer, head.init(key), self.grid)
@@ -193,8 +217,9 @@ class PatchAttentionConfig:
 
 @dataclass(frozen=True)
 class AttentionPoolingConfig:
-    """How an ``AttentionPooling`` starts: entries of w_E are N(0, 1/t), those of the query N(0, 1), the head's those of
-    ``BaselineConfig``; ``init_scale`` multiplies all; ``normaliser`` is as in ``AttentionLayer``.
+    """How an ``AttentionPooling`` starts: entries of w_E are N(0, 1/t), those of the query N(0, 1),
+    the head's those of ``BaselineConfig``; ``init_scale`` multiplies all; ``normaliser`` is as
+    in ``AttentionLayer``.
 
     >>> AttentionPoolingConfig(PatchGrid(24, 24, size=8, stride=4), dim=32).init(jax.random.key(0)).query.shape
     (32,)
@@ -218,11 +243,17 @@ class AttentionPoolingConfig:
         query = normal(jax.random.fold_in(key, 3), (self.dim,), self.init_scale)
         head = BaselineConfig(self.dim, self.width, self.outputs, self.temperature, self.init_scale)
         embed = _embedding(key, self.grid, self.dim, self.init_scale)
-        return AttentionPooling(embed, query, head.init(key), self.grid, as_normaliser(self.normaliser))
+        return AttentionPooling(
+            embed, query, head.init(key), self.grid, as_normaliser(self.normaliser)
+        )
 
 
-def _embedded(w_embed: Float[Array, "t m"], words: Float[Array, "t p"], temperature: float) -> Float[Array, "m p"]:
-    """``φ_τ(w_Eᵀ P)``, in the order that multiplies the patches of many images as one matrix: twice as fast."""
+def _embedded(
+    w_embed: Float[Array, "t m"], words: Float[Array, "t p"], temperature: float
+) -> Float[Array, "m p"]:
+    """``φ_τ(w_Eᵀ P)``, in the order that multiplies the patches of many images as one matrix: twice
+    as fast.
+    """
     return softplus(words.T @ w_embed, temperature).T
 
 

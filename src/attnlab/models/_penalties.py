@@ -12,7 +12,8 @@ from attnlab._errors import AttnlabError
 
 
 def attention_entropy(weights: Float[Array, "..."], axis: int = -1) -> Float[Array, "..."]:
-    """``−Σ_i a_i log a_i`` along an axis, in nats; a weight of 0 adds nothing and has the derivative 0.
+    """``−Σ_i a_i log a_i`` along an axis, in nats; a weight of 0 adds nothing and has the
+    derivative 0.
 
     >>> [round(float(h), 6) for h in attention_entropy(jnp.array([[0.5, 0.5, 0.0], [0.25, 0.75, 0.0]]))]
     [0.693147, 0.562335]
@@ -22,12 +23,16 @@ def attention_entropy(weights: Float[Array, "..."], axis: int = -1) -> Float[Arr
     return -jnp.sum(weights * logs, axis=axis)
 
 
-def entropy_bound(logit_norm: Float[Array, "..."] | float, words: Int[Array, "..."] | int) -> Float[Array, "..."]:
-    """The least entropy of a softmax over T ``words`` whose logits have a norm ≤ σ (Zhai et al. 2023).
+def entropy_bound(
+    logit_norm: Float[Array, "..."] | float, words: Int[Array, "..."] | int
+) -> Float[Array, "..."]:
+    """The least entropy of a softmax over T ``words`` whose logits have a norm ≤ σ (Zhai et al.
+    2023).
 
-    ``log(1 + (T−1)β) + σ√(T(T−1)) β/(1 + (T−1)β)`` with ``β = e^{−σ√(T/(T−1))}``. It is met where one logit is
-    ``σ√((T−1)/T)`` and all others are ``−σ/√(T(T−1))``. Softmax does not see a shift: give the norm of the *centred*
-    logits for the best bound, divided by the temperature if there is one. It does not bound other normalisers.
+    ``log(1 + (T−1)β) + σ√(T(T−1)) β/(1 + (T−1)β)`` with ``β = e^{−σ√(T/(T−1))}``. It is met where
+    one logit is ``σ√((T−1)/T)`` and all others are ``−σ/√(T(T−1))``. Softmax does not see a shift:
+    give the norm of the *centred* logits for the best bound, divided by the temperature if there is
+    one. It does not bound other normalisers.
 
     >>> float(entropy_bound(0.0, 8)) == float(jnp.log(8.0)), round(float(entropy_bound(10.0, 8)), 6)
     (True, 0.001862)
@@ -35,7 +40,9 @@ def entropy_bound(logit_norm: Float[Array, "..."] | float, words: Int[Array, "..
     sigma = jnp.asarray(logit_norm, None if hasattr(logit_norm, "dtype") else jnp.float64)
     t = jnp.asarray(words).astype(sigma.dtype)
     sigma, t = jnp.broadcast_arrays(sigma, t)
-    several = jnp.maximum(t, 2)  # one word has no choice: its entropy is 0, and the formula divides by T − 1
+    several = jnp.maximum(
+        t, 2
+    )  # one word has no choice: its entropy is 0, and the formula divides by T − 1
     beta = jnp.exp(-sigma * jnp.sqrt(several / (several - 1)))
     spread = (several - 1) * beta
     bound = jnp.log1p(spread) + sigma * jnp.sqrt(several * (several - 1)) * beta / (1 + spread)
@@ -43,7 +50,8 @@ def entropy_bound(logit_norm: Float[Array, "..."] | float, words: Int[Array, "..
 
 
 def entropy_penalty(weights: Float[Array, "... words"]) -> Float[Array, ""]:
-    """Mean entropy of all rows of weights: its minimum is attention on one word. Subtract it to spread attention.
+    """Mean entropy of all rows of weights: its minimum is attention on one word. Subtract it to
+    spread attention.
 
     >>> round(float(entropy_penalty(jnp.array([[0.5, 0.5], [1.0, 0.0]]))), 6)
     0.346574
@@ -60,16 +68,20 @@ def query_l1(query: Float[Array, "..."]) -> Float[Array, ""]:
     return jnp.sum(jnp.abs(query))
 
 
-def toward(weights: Float[Array, "... words"], given: Float[Array, "... words"]) -> Float[Array, ""]:
+def toward(
+    weights: Float[Array, "... words"], given: Float[Array, "... words"]
+) -> Float[Array, ""]:
     """``|a − given|²``, mean over all rows: known attention as a prior.
 
-    A squared distance and not a divergence, since weights of sparse normalisers are zero where ``given`` may not be.
+    A squared distance and not a divergence, since weights of sparse normalisers are zero where
+    ``given`` may not be.
 
     >>> float(toward(jnp.array([[0.5, 0.5], [1.0, 0.0]]), jnp.array([[1.0, 0.0], [1.0, 0.0]])))
     0.25
     """
     if weights.shape != given.shape:
         raise AttnlabError(
-            f"given weights of shape {given.shape} for attention of shape {weights.shape}: make them equal"
+            f"given weights of shape {given.shape} for attention of shape {weights.shape}: make "
+            "them equal"
         )
     return jnp.mean(jnp.sum((weights - given) ** 2, axis=-1))

@@ -13,7 +13,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from attnlab.models._incidence import Incidence
 
-# exp(s − max s) must stay well inside the normal numbers, also after a division by a sum of such terms.
+# exp(s − max s) must stay well inside the normal numbers, also after a division by a sum of such
+# terms.
 _SPREAD_LIMIT = {jnp.dtype("float32"): 40.0, jnp.dtype("float64"): 300.0}
 
 
@@ -26,8 +27,8 @@ def too_wide(scores: Float[Array, "words"]) -> Bool[Array, ""]:
 def any_in_batch(flag: Bool[Array, ""]) -> Bool[Array, ""]:
     """The flag itself; under ``vmap``, whether it is set in any run of the batch.
 
-    The result does not vary over the batch, so that a ``cond`` on it stays a branch instead of becoming the
-    evaluation of both sides.
+    The result does not vary over the batch, so that a ``cond`` on it stays a branch instead of
+    becoming the evaluation of both sides.
     """
     return flag
 
@@ -41,8 +42,9 @@ def _any_in_batch(axis_size, in_batched, flag):
 def guarded(wide: Bool[Array, ""], fast: Callable[[], Any], safe: Callable[[], Any]) -> Any:
     """``fast()``, and ``safe()`` for those runs of a batch whose scores are too wide.
 
-    The fast result is computed first and kept wherever it holds, so that a run's numbers do not depend on its
-    neighbours in the batch. Not for differentiation: the fast side may be nan where it is not kept.
+    The fast result is computed first and kept wherever it holds, so that a run's numbers do not
+    depend on its neighbours in the batch. Not for differentiation: the fast side may be nan where
+    it is not kept.
     """
     quick = fast()
 
@@ -53,7 +55,8 @@ def guarded(wide: Bool[Array, ""], fast: Callable[[], Any], safe: Callable[[], A
 
 
 class Tokens(eqx.Module):
-    """Some sentences as a flat list of tokens: token ``i`` is word ``ids[i]`` of sentence ``rows[i]``.
+    """Some sentences as a flat list of tokens: token ``i`` is word ``ids[i]`` of sentence
+    ``rows[i]``.
 
     A token of weight zero is not there: it takes no part in any sum.
     """
@@ -78,18 +81,30 @@ class Tokens(eqx.Module):
 
     @classmethod
     def between(
-        cls, starts: Int[Array, "batch"], ends: Int[Array, "batch"], ids: Int[Array, "entries"],
-        weights: Float[Array, "entries"] | Int[Array, "entries"], labels: Int[Array, "batch"], capacity: int,
+        cls,
+        starts: Int[Array, "batch"],
+        ends: Int[Array, "batch"],
+        ids: Int[Array, "entries"],
+        weights: Float[Array, "entries"] | Int[Array, "entries"],
+        labels: Int[Array, "batch"],
+        capacity: int,
         dtype: DTypeLike | None = None,
-    ) -> Tokens:  # fmt: skip
-        """Sentences whose entries lie from ``starts`` to ``ends`` in flat arrays; weights in ``dtype`` if told."""
+    ) -> Tokens:
+        """Sentences whose entries lie from ``starts`` to ``ends`` in flat arrays; weights in
+        ``dtype`` if told.
+        """
         upto = jnp.cumsum(ends - starts)
         place = jnp.arange(capacity, dtype=upto.dtype)
         row = jnp.searchsorted(upto, place, side="right").astype(jnp.int32)
         inside = place < upto[-1]
         row = jnp.where(inside, row, 0)
         entry = jnp.where(inside, starts[row] + place - (upto[row] - (ends - starts)[row]), 0)
-        return cls(ids[entry], row, jnp.where(inside, weights[entry], 0).astype(dtype or weights.dtype), labels)
+        return cls(
+            ids[entry],
+            row,
+            jnp.where(inside, weights[entry], 0).astype(dtype or weights.dtype),
+            labels,
+        )
 
     def weigh(self, scores: Float[Array, "words"]) -> Float[Array, "tokens"]:
         """Attention of every token, by the literal softmax with the shift of its own sentence."""
@@ -103,7 +118,9 @@ class Tokens(eqx.Module):
 def pool_tokens(
     scores: Float[Array, "words"], table: Float[Array, "words columns"], tokens: Tokens
 ) -> Float[Array, "sentences columns"]:
-    """``Σ_w a_w table_w`` per sentence with every sentence's own shift: safe for any scores, and slower."""
+    """``Σ_w a_w table_w`` per sentence with every sentence's own shift: safe for any scores, and
+    slower.
+    """
     attended = tokens.weigh(scores)[:, None] * table[tokens.ids]
     return jax.ops.segment_sum(attended, tokens.rows, tokens.labels.shape[0])
 

@@ -1,4 +1,6 @@
-"""Self-attention (THEORY B1) of one and of several layers, and the same models with the attention weights given."""
+"""Self-attention (THEORY B1) of one and of several layers, and the same models with the attention
+weights given.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +16,30 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, PyTree
 
 from attnlab._errors import AttnlabError
-from attnlab.models._dense import Baseline, BaselineConfig, Output, at_least_one, check_scales, normal
+from attnlab.models._dense import (
+    Baseline,
+    BaselineConfig,
+    Output,
+    at_least_one,
+    check_scales,
+    normal,
+)
 from attnlab.models._normalisers import AbstractNormaliser, Normaliser, Softmax, as_normaliser
 
 SCALES: dict[str, Callable[[int], float]] = {"sqrt": math.sqrt, "dim": float}
 
 
 class AttentionLayer(eqx.Module):
-    """``V a``: each word of ``x`` (t, p), whose columns are words, becomes a weighted sum of all words' values.
+    """``V a``: each word of ``x`` (t, p), whose columns are words, becomes a weighted sum of all
+    words' values.
 
-    ``V = w_V x``; column z of ``a`` is ``norm(c·(w_K x)ᵀ(w_Q x_z)/scale)``, the weights with which word z attends.
+    ``V = w_V x``; column z of ``a`` is ``norm(c·(w_K x)ᵀ(w_Q x_z)/scale)``, the weights with which
+    word z attends.
 
     - ``w_query``, ``w_key``: (d_q, t), ``w_value``: (d_v, t);
     - ``scale``: ``"sqrt"`` for √d_q, ``"dim"`` for d_q; ``factor`` is c, on the logits;
-    - ``normaliser``: softmax unless told otherwise; a name such as ``"sparsemax"`` (see ``make_normaliser``), a
-      normaliser, or a hashable function from a vector of logits to weights.
+    - ``normaliser``: softmax unless told otherwise; a name such as ``"sparsemax"`` (see
+      ``make_normaliser``), a normaliser, or a hashable function from a vector of logits to weights.
 
     >>> layer = AttentionLayer(jnp.zeros((2, 3)), jnp.zeros((2, 3)), jnp.eye(3))
     >>> layer(jnp.array([[1.0, 3.0], [0.0, 0.0], [2.0, 4.0]])).tolist()
@@ -60,7 +71,8 @@ class AttentionLayer(eqx.Module):
         d_q, t = self.w_query.shape
         if x.ndim != 2 or x.shape[0] != t:
             raise AttnlabError(
-                f"an input of shape {x.shape}; expected ({t}, words), a word per column (jax.vmap for many)"
+                f"an input of shape {x.shape}; expected ({t}, words), a word per column (jax.vmap "
+                "for many)"
             )
         return _fit((self.factor / SCALES[self.scale](d_q)) * self.w_query @ x, self.w_key @ x)
 
@@ -69,13 +81,18 @@ class AttentionLayer(eqx.Module):
         normaliser, logits = self.normaliser, self._logits(x)
         if isinstance(normaliser, Softmax):
             return _softmax(normaliser.cooled(logits))
-        return normaliser(logits) if isinstance(normaliser, AbstractNormaliser) else jax.vmap(normaliser)(logits)
+        return (
+            normaliser(logits)
+            if isinstance(normaliser, AbstractNormaliser)
+            else jax.vmap(normaliser)(logits)
+        )
 
 
-# Under vmap over samples the three functions below become products of many small matrices. XLA on CPUs is several
-# times slower where the first factor's rows are summed over (aᵀ b), and computes a fused exponential again for each of
-# its users. Each function therefore states its value and its derivative in forms whose transposes are fast, too, and
-# barriers keep the compiler from undoing it (benchmarks/bench_students.py). Any order and mode of derivative works.
+# Under vmap over samples the three functions below become products of many small matrices. XLA on
+# CPUs is several times slower where the first factor's rows are summed over (aᵀ b), and computes a
+# fused exponential again for each of its users. Each function therefore states its value and its
+# derivative in forms whose transposes are fast, too, and barriers keep the compiler from undoing it
+# (benchmarks/bench_students.py). Any order and mode of derivative works.
 
 _barrier = jax.lax.optimization_barrier
 
@@ -117,7 +134,8 @@ def _softmax_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, 
 
 
 class SelfAttention(eqx.Module):
-    """``y = w₂ᵀ φ_τ(w₁ᵀ vec(V a))``: one layer of self-attention and the two-layer ``head``, which sees p·d_v numbers.
+    """``y = w₂ᵀ φ_τ(w₁ᵀ vec(V a))``: one layer of self-attention and the two-layer ``head``, which
+    sees p·d_v numbers.
 
     >>> model = SelfAttentionConfig(dim=4, words=5).init(jax.random.key(0))
     >>> x = jnp.linspace(-1.0, 1.0, 20).reshape(4, 5)
@@ -142,7 +160,8 @@ class SelfAttention(eqx.Module):
 
 
 class MultiLayer(eqx.Module):
-    """Layers ``x ← x + V a``, where d_v = t; in the last one ``V a`` alone, and then the two-layer ``head``.
+    """Layers ``x ← x + V a``, where d_v = t; in the last one ``V a`` alone, and then the two-layer
+    ``head``.
 
     Without ``residual`` every layer is ``x ← V a``. One layer is ``SelfAttention``.
 
@@ -193,13 +212,16 @@ def check_values(values: list[Array]) -> None:
         if w.shape[1] != t or (inner and w.shape[0] != t):
             expected = f"({t}, {t})" if inner else f"(any, {t})"
             raise AttnlabError(
-                f"w_value of layer {number} of {len(values)} has shape {w.shape}; expected {expected}: all layers take "
+                f"w_value of layer {number} of {len(values)} has shape {w.shape}; expected "
+                f"{expected}: all layers take "
                 f"words of dimension {t}, and all but the last one return them"
             )
 
 
 class Frozen(eqx.Module):
-    """Holds a module that training must leave alone: ``trained_parts`` leaves it out, and no gradient enters it."""
+    """Holds a module that training must leave alone: ``trained_parts`` leaves it out, and no
+    gradient enters it.
+    """
 
     module: Any
 
@@ -210,7 +232,8 @@ class Frozen(eqx.Module):
 
 
 def trained_parts(model: PyTree) -> PyTree:
-    """True for every floating array of a model outside ``Frozen`` modules; give it as ``train_model(trained=…)``.
+    """True for every floating array of a model outside ``Frozen`` modules; give it as
+    ``train_model(trained=…)``.
 
     >>> base = SelfAttentionConfig(dim=4, words=5)
     >>> teacher = base.init(jax.random.key(0))
@@ -228,12 +251,15 @@ def trained_parts(model: PyTree) -> PyTree:
 
 
 class KnownWeights(eqx.Module):
-    """``SelfAttention`` or ``MultiLayer`` with the attention weights of a teacher instead of its own.
+    """``SelfAttention`` or ``MultiLayer`` with the attention weights of a teacher instead of its
+    own.
 
     - ``teacher``: a frozen module with ``attentions(x) → (layers, p, p)``, run on the same input;
-    - ``w_values``: one (d_v, t) per layer; ``None`` for one layer without values, the head on ``vec(x a)``.
+    - ``w_values``: one (d_v, t) per layer; ``None`` for one layer without values, the head on
+      ``vec(x a)``.
 
-    Train it with ``trained=trained_parts``: else an optimiser with weight decay shrinks the teacher, too.
+    Train it with ``trained=trained_parts``: else an optimiser with weight decay shrinks the
+    teacher, too.
     """
 
     teacher: Frozen
@@ -246,13 +272,19 @@ class KnownWeights(eqx.Module):
             check_values(list(self.w_values))
 
     def attentions(self, x: Float[Array, "t p"]) -> Float[Array, "layers p p"]:
-        """The teacher's weights for one input. They never change, so a study may compute them once per input."""
+        """The teacher's weights for one input. They never change, so a study may compute them once
+        per input.
+        """
         if self.teacher.module is None:
-            raise AttnlabError("no teacher was given to KnownWeightsConfig.init; give one, or call weighted(x, a)")
+            raise AttnlabError(
+                "no teacher was given to KnownWeightsConfig.init; give one, or call weighted(x, a)"
+            )
         a = self.teacher.get().attentions(x)
         layers = 1 if self.w_values is None else len(self.w_values)
         if a.shape[0] != layers:
-            raise AttnlabError(f"the teacher has {a.shape[0]} layers, the student {layers}; make them equal")
+            raise AttnlabError(
+                f"the teacher has {a.shape[0]} layers, the student {layers}; make them equal"
+            )
         return a
 
     def weighted(self, x: Float[Array, "t p"], a: Float[Array, "layers p p"]) -> Output:
@@ -272,10 +304,11 @@ class KnownWeights(eqx.Module):
 class SelfAttentionConfig:
     """How a ``SelfAttention`` starts. The sizes are those of THEORY B2.
 
-    - ``dim`` t and ``words`` p: an input is (t, p); ``query_dim`` d_q, ``value_dim`` d_v, ``width`` d of the head;
+    - ``dim`` t and ``words`` p: an input is (t, p); ``query_dim`` d_q, ``value_dim`` d_v, ``width``
+      d of the head;
     - ``scale``, ``factor``, ``normaliser``: as in ``AttentionLayer``;
-    - entries of w_Q, w_K and w_V are N(0, 1/t), those of w₁ N(0, 1/(p·d_v)), those of w₂ N(0, 1/d); ``init_scale``
-      multiplies all, ``query_scale`` those of w_Q and w_K besides.
+    - entries of w_Q, w_K and w_V are N(0, 1/t), those of w₁ N(0, 1/(p·d_v)), those of w₂ N(0, 1/d);
+      ``init_scale`` multiplies all, ``query_scale`` those of w_Q and w_K besides.
 
     >>> SelfAttentionConfig(dim=4, words=5).init(jax.random.key(0)).head.w1.shape
     (15, 6)
@@ -306,7 +339,8 @@ class SelfAttentionConfig:
     def init(self, key: Key[Array, ""]) -> SelfAttention:
         """Draw initial parameters."""
         return SelfAttention(
-            self.init_layer(jax.random.fold_in(key, 2), self.value_dim), self.head(self.value_dim).init(key)
+            self.init_layer(jax.random.fold_in(key, 2), self.value_dim),
+            self.head(self.value_dim).init(key),
         )
 
     def init_layer(self, key: Key[Array, ""], value_dim: int) -> AttentionLayer:
@@ -323,16 +357,21 @@ class SelfAttentionConfig:
 
     def init_values(self, key: Key[Array, ""], value_dim: int) -> Float[Array, "d_v t"]:
         """Draw the w_V of one layer."""
-        return normal(jax.random.fold_in(key, 2), (value_dim, self.dim), self.init_scale / math.sqrt(self.dim))
+        return normal(
+            jax.random.fold_in(key, 2), (value_dim, self.dim), self.init_scale / math.sqrt(self.dim)
+        )
 
     def head(self, value_dim: int) -> BaselineConfig:
         """How the head starts that sees p words of dimension ``value_dim``."""
-        return BaselineConfig(self.words * value_dim, self.width, self.outputs, self.temperature, self.init_scale)
+        return BaselineConfig(
+            self.words * value_dim, self.width, self.outputs, self.temperature, self.init_scale
+        )
 
 
 @dataclass(frozen=True)
 class MultiLayerConfig:
-    """How a ``MultiLayer`` starts: layers and head as those of ``base``, with d_v = t in all but the last layer.
+    """How a ``MultiLayer`` starts: layers and head as those of ``base``, with d_v = t in all but
+    the last layer.
 
     With ``depth=1`` the parameters are those that ``base`` draws from the same key.
     """
@@ -347,7 +386,8 @@ class MultiLayerConfig:
     def init(self, key: Key[Array, ""]) -> MultiLayer:
         """Draw initial parameters."""
         layers = tuple(
-            self.base.init_layer(k, d_v) for k, d_v in zip(self.layer_keys(key), self.value_dims, strict=True)
+            self.base.init_layer(k, d_v)
+            for k, d_v in zip(self.layer_keys(key), self.value_dims, strict=True)
         )
         return MultiLayer(layers, self.base.head(self.base.value_dim).init(key), self.residual)
 
@@ -358,12 +398,15 @@ class MultiLayerConfig:
 
     def layer_keys(self, key: Key[Array, ""]) -> list[Key[Array, ""]]:
         """A key per layer; the last layer's is the same at every depth."""
-        return [jax.random.fold_in(key, 2 + self.depth - 1 - number) for number in range(self.depth)]
+        return [
+            jax.random.fold_in(key, 2 + self.depth - 1 - number) for number in range(self.depth)
+        ]
 
 
 @dataclass(frozen=True)
 class KnownWeightsConfig:
-    """How a ``KnownWeights`` starts: with the w_V and the head that ``base`` draws from the same key.
+    """How a ``KnownWeights`` starts: with the w_V and the head that ``base`` draws from the same
+    key.
 
     Without ``values`` there is no w_V, and the head sees ``vec(x a)``; this is for one layer only.
 
@@ -378,12 +421,16 @@ class KnownWeightsConfig:
 
     def __post_init__(self):
         if not self.values and self.stack.depth > 1:
-            raise AttnlabError(f"values=False with depth={self.stack.depth}: only one layer can do without values")
+            raise AttnlabError(
+                f"values=False with depth={self.stack.depth}: only one layer can do without values"
+            )
 
     @property
     def stack(self) -> MultiLayerConfig:
         """``base`` as a stack of layers."""
-        return self.base if isinstance(self.base, MultiLayerConfig) else MultiLayerConfig(self.base, 1)
+        return (
+            self.base if isinstance(self.base, MultiLayerConfig) else MultiLayerConfig(self.base, 1)
+        )
 
     def init(self, key: Key[Array, ""], *, teacher: Any = None) -> KnownWeights:
         """Draw initial parameters; ``teacher`` is a module with ``attentions(x) → (layers, p, p)``.
@@ -392,12 +439,17 @@ class KnownWeightsConfig:
         """
         if teacher is not None and not callable(getattr(teacher, "attentions", None)):
             raise AttnlabError(
-                f"teacher is a {type(teacher).__name__}, expected a module with attentions(x) → (layers, p, p), such "
+                f"teacher is a {type(teacher).__name__}, expected a module with attentions(x) → "
+                "(layers, p, p), such "
                 "as SelfAttention, MultiLayer or the model of a Teacher of these kinds"
             )
         stack, base = self.stack, self.stack.base
         if not self.values:
-            return KnownWeights(Frozen(teacher), None, base.head(base.dim).init(key), stack.residual)
+            return KnownWeights(
+                Frozen(teacher), None, base.head(base.dim).init(key), stack.residual
+            )
         parts = zip(stack.layer_keys(key), stack.value_dims, strict=True)
         values = tuple(base.init_values(k, d_v) for k, d_v in parts)
-        return KnownWeights(Frozen(teacher), values, base.head(base.value_dim).init(key), stack.residual)
+        return KnownWeights(
+            Frozen(teacher), values, base.head(base.value_dim).init(key), stack.residual
+        )

@@ -1,4 +1,6 @@
-"""Teachers: models of every kind of THEORY B1 as sources of data whose truth and best possible error are known."""
+"""Teachers: models of every kind of THEORY B1 as sources of data whose truth and best possible
+error are known.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,21 @@ from attnlab.models._dense import (
     StaticMask,
     normal,
 )
-from attnlab.models._self_attention import MultiLayer, MultiLayerConfig, SelfAttention, SelfAttentionConfig
+from attnlab.models._self_attention import (
+    MultiLayer,
+    MultiLayerConfig,
+    SelfAttention,
+    SelfAttentionConfig,
+)
 
 _CALIBRATION = 65536
 _BLOCK = 1024
 
-# THEORY B2: logits over d_q. With queries and keys of standard deviation 1 the logits spread by about 3.
-TEACHER_ATTENTION = SelfAttentionConfig(dim=4, words=5, query_dim=2, value_dim=3, width=6, scale="dim", query_scale=2.0)
+# THEORY B2: logits over d_q. With queries and keys of standard deviation 1 the logits spread by
+# about 3.
+TEACHER_ATTENTION = SelfAttentionConfig(
+    dim=4, words=5, query_dim=2, value_dim=3, width=6, scale="dim", query_scale=2.0
+)
 
 
 class Scaled(eqx.Module):
@@ -45,11 +55,14 @@ class Scaled(eqx.Module):
 
 
 class Teacher(eqx.Module):
-    """``y = g(x) + σ·ε`` for ``x ~ N(0, I)``, ``ε ~ N(0, 1)``, where g is a model with Var g(x) = 1.
+    """``y = g(x) + σ·ε`` for ``x ~ N(0, I)``, ``ε ~ N(0, 1)``, where g is a model with Var g(x) =
+    1.
 
-    - ``model``: g, normalised: a model of the kind that was given, with the last layer divided by ``deviation``;
-    - ``deviation``: the standard deviation of the model as it was given, over 65536 inputs drawn from the teacher's key
-      (hence known to about 1 %). The mean is not subtracted: g stays in the class of the models, which have no biases;
+    - ``model``: g, normalised: a model of the kind that was given, with the last layer divided by
+      ``deviation``;
+    - ``deviation``: the standard deviation of the model as it was given, over 65536 inputs drawn
+      from the teacher's key (hence known to about 1 %). The mean is not subtracted: g stays in the
+      class of the models, which have no biases;
     - ``noise`` σ, in units of g's standard deviation; ``shape`` of one input.
 
     ``teacher.model.attentions`` is what ``KnownWeights`` takes.
@@ -62,7 +75,12 @@ class Teacher(eqx.Module):
 
     @classmethod
     def of(
-        cls, model: Callable[[Array], Array], *, key: Key[Array, ""], shape: tuple[int, ...], noise: float = 0.2
+        cls,
+        model: Callable[[Array], Array],
+        *,
+        key: Key[Array, ""],
+        shape: tuple[int, ...],
+        noise: float = 0.2,
     ) -> Teacher:
         """Make a teacher of any module with one output.
 
@@ -76,14 +94,17 @@ class Teacher(eqx.Module):
         outputs = _calibrate(model, key, shape)
         if outputs.ndim != 1:
             raise AttnlabError(
-                f"the model has {outputs.shape[1]} outputs; a regression teacher has one (LabelTeacher takes several)"
+                f"the model has {outputs.shape[1]} outputs; a regression teacher has one "
+                "(LabelTeacher takes several)"
             )
         deviation = jnp.std(outputs)
         return cls(divided(model, deviation), deviation, float(noise), tuple(shape))
 
     @property
     def bayes_error(self) -> float:
-        """``E(y − g(x))²/Var g = σ²``: what the best predictor, g, gets on noisy labels. On noiseless ones it is 0."""
+        """``E(y − g(x))²/Var g = σ²``: what the best predictor, g, gets on noisy labels. On
+        noiseless ones it is 0.
+        """
         return self.noise**2
 
     def truth(self, x: Float[Array | np.ndarray, "n ..."]) -> Float[Array, "n"]:
@@ -93,7 +114,8 @@ class Teacher(eqx.Module):
     def sample(
         self, n: int, *, key: Key[Array, ""], noisy: bool = True
     ) -> tuple[Float[Array, "n ..."], Float[Array, "n"]]:
-        """Inputs and labels, noiseless for test points. From one key, a smaller sample is the start of a larger one.
+        """Inputs and labels, noiseless for test points. From one key, a smaller sample is the start
+        of a larger one.
 
         >>> teacher = make_teacher("static-mask", key=jax.random.key(0), features=16, relevant=4)
         >>> x, y = teacher.sample(100, key=jax.random.key(1))
@@ -106,11 +128,15 @@ class Teacher(eqx.Module):
 
 
 class LabelTeacher(eqx.Module):
-    """A label ``c(x)`` for ``x ~ N(0, I)``: the sign of a model's output, or the largest of several.
+    """A label ``c(x)`` for ``x ~ N(0, I)``: the sign of a model's output, or the largest of
+    several.
 
-    - one output: two classes, ``c = 1`` where ``model(x) > centre``; K outputs: ``c = argmax_k model(x)_k − centre_k``;
-    - ``centre``: 0, or the mean output over inputs drawn from the teacher's key, so that no class is rare;
-    - ``flip``: the chance that a noisy label is another class, each of the others being equally likely.
+    - one output: two classes, ``c = 1`` where ``model(x) > centre``; K outputs: ``c = argmax_k
+      model(x)_k − centre_k``;
+    - ``centre``: 0, or the mean output over inputs drawn from the teacher's key, so that no class
+      is rare;
+    - ``flip``: the chance that a noisy label is another class, each of the others being equally
+      likely.
     """
 
     model: Any
@@ -128,14 +154,21 @@ class LabelTeacher(eqx.Module):
         flip: float = 0.0,
         centred: bool = True,
     ) -> LabelTeacher:
-        """Make a teacher of any module (or of the ``model`` of a ``Teacher``); outputs get unit standard deviation."""
+        """Make a teacher of any module (or of the ``model`` of a ``Teacher``); outputs get unit
+        standard deviation.
+        """
         if not 0 <= flip <= 1:
             raise AttnlabError(f"flip={flip}: a probability lies between 0 and 1")
         outputs = _calibrate(model, key, shape)
         # One divisor for all outputs: it leaves their order, hence the labels, alone.
         deviation = jnp.sqrt(jnp.mean(jnp.var(outputs, axis=0)))
         mean = jnp.mean(outputs, axis=0) / deviation
-        return cls(divided(model, deviation), mean if centred else jnp.zeros_like(mean), float(flip), tuple(shape))
+        return cls(
+            divided(model, deviation),
+            mean if centred else jnp.zeros_like(mean),
+            float(flip),
+            tuple(shape),
+        )
 
     @property
     def classes(self) -> int:
@@ -144,8 +177,10 @@ class LabelTeacher(eqx.Module):
 
     @property
     def bayes_error(self) -> float:
-        """Share of noisy labels that the best predictor gets wrong: ``flip``, unless labels are flipped so often that
-        another class is likelier than the true one. On labels without flips it is 0."""
+        """Share of noisy labels that the best predictor gets wrong: ``flip``, unless labels are
+        flipped so often that another class is likelier than the true one. On labels without
+        flips it is 0.
+        """
         return 1 - max(1 - self.flip, self.flip / (self.classes - 1))
 
     def truth(self, x: Float[Array | np.ndarray, "n ..."]) -> Int[Array, "n"]:
@@ -158,7 +193,8 @@ class LabelTeacher(eqx.Module):
     def sample(
         self, n: int, *, key: Key[Array, ""], noisy: bool = True
     ) -> tuple[Float[Array, "n ..."], Int[Array, "n"]]:
-        """Inputs and labels, unflipped for test points. From one key, a smaller sample is the start of a larger one.
+        """Inputs and labels, unflipped for test points. From one key, a smaller sample is the start
+        of a larger one.
 
         >>> head = BaselineConfig(numbers=6, width=4, outputs=3).init(jax.random.key(0))
         >>> teacher = LabelTeacher.of(head, key=jax.random.key(1), shape=(6,), flip=0.1)
@@ -193,7 +229,9 @@ def _streams(key: Key[Array, ""]) -> list[np.random.Generator]:
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(words))).spawn(2)
 
 
-def evaluate(model: Any, x: Float[Array | np.ndarray, "n ..."], shape: tuple[int, ...]) -> Float[Array, "n ..."]:
+def evaluate(
+    model: Any, x: Float[Array | np.ndarray, "n ..."], shape: tuple[int, ...]
+) -> Float[Array, "n ..."]:
     """Outputs for many inputs, in blocks of one size: compiled once for every number of inputs."""
     if x.shape[1:] != tuple(shape):
         raise AttnlabError(f"inputs of shape {x.shape}; expected (n, {', '.join(map(str, shape))})")
@@ -209,14 +247,19 @@ def _evaluate_block(model: Any, x: Float[Array, "block ..."]) -> Float[Array, "b
 
 
 def _calibrate(model: Any, key: Key[Array, ""], shape: tuple[int, ...]) -> Float[Array, "n ..."]:
-    """Outputs over a large fixed sample, of which no more than a block is ever held; refused if they do not vary."""
+    """Outputs over a large fixed sample, of which no more than a block is ever held; refused if
+    they do not vary.
+    """
     inputs, _ = _streams(key)
-    blocks = (jnp.asarray(inputs.standard_normal((_BLOCK, *shape))) for _ in range(_CALIBRATION // _BLOCK))
+    blocks = (
+        jnp.asarray(inputs.standard_normal((_BLOCK, *shape))) for _ in range(_CALIBRATION // _BLOCK)
+    )
     outputs = jnp.concatenate([_evaluate_block(model, x) for x in blocks])
     deviation = float(jnp.sqrt(jnp.mean(jnp.var(outputs, axis=0))))
     if not 0 < deviation < math.inf:
         raise AttnlabError(
-            f"the model's outputs have standard deviation {deviation} over standard normal inputs, so that they cannot "
+            f"the model's outputs have standard deviation {deviation} over standard normal "
+            "inputs, so that they cannot "
             "be normalised; give a model that varies with its input and stays finite"
         )
     return outputs
@@ -250,18 +293,21 @@ def make_teacher(kind: str, *, key: Key[Array, ""], noise: float = 0.2, **settin
 
     On vectors of ``features`` (16) numbers, of ``width`` (4) and ``temperature`` (4):
 
-    - ``"static-mask"``, ``"gate"``: known attention to ``relevant`` (4) features, the first ones or those named;
+    - ``"static-mask"``, ``"gate"``: known attention to ``relevant`` (4) features, the first ones or
+      those named;
     - ``"moving-block"``: known attention to the ``relevant`` features that follow the largest one;
     - ``"dense"``: the baseline on all features.
 
-    On matrices, with the sizes of ``attention`` (B2's: t=4, p=5, d_q=2, d_v=3, d=6, τ=4, logits over d_q):
+    On matrices, with the sizes of ``attention`` (B2's: t=4, p=5, d_q=2, d_v=3, d=6, τ=4, logits
+    over d_q):
 
-    - ``"self-attention"``, and ``"multi-layer"`` of ``depth`` (2) layers, with ``residual`` (True) or without;
+    - ``"self-attention"``, and ``"multi-layer"`` of ``depth`` (2) layers, with ``residual`` (True)
+      or without;
     - ``"mlp"``: the baseline on ``vec(x)``, of width d.
 
-    The head: entries of w₁ are ``gain``·N(0, 1/s), s the numbers that count (relevant ones, all, or p·d_v); the gain is
-    2, but 1 behind self-attention; w₂ is +1, −1, +1, … before it is normalised. A setting that the kind has no use for
-    is refused.
+    The head: entries of w₁ are ``gain``·N(0, 1/s), s the numbers that count (relevant ones, all, or
+    p·d_v); the gain is 2, but 1 behind self-attention; w₂ is +1, −1, +1, … before it is normalised.
+    A setting that the kind has no use for is refused.
 
     >>> teacher = make_teacher("gate", key=jax.random.key(0), features=32, relevant=4)
     >>> teacher.model.mask, round(teacher.bayes_error, 9)
@@ -273,10 +319,16 @@ def make_teacher(kind: str, *, key: Key[Array, ""], noise: float = 0.2, **settin
 
 
 def make_label_teacher(
-    kind: str, *, key: Key[Array, ""], classes: int = 2, flip: float = 0.0, centred: bool = True, **settings: Any
+    kind: str,
+    *,
+    key: Key[Array, ""],
+    classes: int = 2,
+    flip: float = 0.0,
+    centred: bool = True,
+    **settings: Any,
 ) -> LabelTeacher:
-    """Draw a teacher that labels by a model of ``make_teacher``: by its sign for two classes, by the largest of as many
-    outputs for more (w₂ is then N(0, 1)).
+    """Draw a teacher that labels by a model of ``make_teacher``: by its sign for two classes, by
+    the largest of as many outputs for more (w₂ is then N(0, 1)).
 
     >>> teacher = make_label_teacher("dense", key=jax.random.key(0), features=8, flip=0.1)
     >>> x, y = teacher.sample(1000, key=jax.random.key(1))
@@ -290,14 +342,19 @@ def make_label_teacher(
     return LabelTeacher.of(model, key=calibration_key, shape=shape, flip=flip, centred=centred)
 
 
-def _draw_model(kind: str, key: Key[Array, ""], outputs: int, settings: dict[str, Any]) -> tuple[Any, tuple[int, ...]]:
+def _draw_model(
+    kind: str, key: Key[Array, ""], outputs: int, settings: dict[str, Any]
+) -> tuple[Any, tuple[int, ...]]:
     """A model before it is normalised, and the shape of its inputs."""
     if kind not in _SETTINGS:
-        raise AttnlabError(f"kind={kind!r}: no such teacher; the kinds are {', '.join(map(repr, TEACHER_KINDS))}")
+        raise AttnlabError(
+            f"kind={kind!r}: no such teacher; the kinds are {', '.join(map(repr, TEACHER_KINDS))}"
+        )
     unused = [name for name in settings if name not in _SETTINGS[kind]]
     if unused:
         raise AttnlabError(
-            f"{unused[0]}={settings[unused[0]]!r}: a teacher of kind {kind!r} has no use for it; its settings are "
+            f"{unused[0]}={settings[unused[0]]!r}: a teacher of kind {kind!r} has no use for it; "
+            "its settings are "
             f"{', '.join(_SETTINGS[kind])}"
         )
     if "attention" in _SETTINGS[kind]:
@@ -324,10 +381,14 @@ def _vector_model(
     return KnownAttention(_head(key, sizes, count, gain), mask), (features,)
 
 
-def _mask(kind: str, features: int, relevant: int | np.integer | tuple[int, ...]) -> StaticMask | Gate | MovingBlock:
+def _mask(
+    kind: str, features: int, relevant: int | np.integer | tuple[int, ...]
+) -> StaticMask | Gate | MovingBlock:
     if kind == "moving-block":
         if not isinstance(relevant, int | np.integer):
-            raise AttnlabError(f"relevant={relevant}: a moving block has no place of its own; give its length")
+            raise AttnlabError(
+                f"relevant={relevant}: a moving block has no place of its own; give its length"
+            )
         return MovingBlock(int(relevant), features)
     chosen = tuple(range(relevant)) if isinstance(relevant, int | np.integer) else tuple(relevant)
     return StaticMask(chosen, features) if kind == "static-mask" else Gate(chosen, features)
@@ -348,14 +409,20 @@ def _matrix_model(
     if kind == "mlp":
         sizes = base.head(base.dim)
         return _head(key, sizes, sizes.numbers, 2.0 if gain is None else gain), shape
-    drawn = base.init(key) if kind == "self-attention" else MultiLayerConfig(base, depth, residual).init(key)
+    drawn = (
+        base.init(key)
+        if kind == "self-attention"
+        else MultiLayerConfig(base, depth, residual).init(key)
+    )
     sizes = base.head(base.value_dim)
     head = _head(key, sizes, sizes.numbers, 1.0 if gain is None else gain)
     return eqx.tree_at(lambda model: model.head, drawn, head), shape
 
 
 def _head(key: Key[Array, ""], sizes: BaselineConfig, count: int, gain: float) -> Baseline:
-    """w₁ of ``gain``·N(0, 1/count), w₂ of alternating signs; normal if there are several outputs, which must differ."""
+    """w₁ of ``gain``·N(0, 1/count), w₂ of alternating signs; normal if there are several outputs,
+    which must differ.
+    """
     if not 0 < gain < math.inf:
         raise AttnlabError(f"gain={gain}: expected a number > 0")
     first, second = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)

@@ -1,4 +1,6 @@
-"""Word attention (THEORY A1): one global query, a key and an embedding per word, a head on the context."""
+"""Word attention (THEORY A1): one global query, a key and an embedding per word, a head on the
+context.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,15 @@ def word_normaliser(given: str | AbstractNormaliser) -> AbstractNormaliser:
         return make_normaliser(given)
     if isinstance(given, AbstractNormaliser):
         return given
-    raise AttnlabError(f"normaliser={given!r}: expected a name, such as 'sparsemax', or a normaliser of attnlab.models")
+    raise AttnlabError(
+        f"normaliser={given!r}: expected a name, such as 'sparsemax', or a normaliser of "
+        "attnlab.models"
+    )
 
 
 class WordAttention(eqx.Module):
-    """Score ``s_w = q·κ_w``; attention ``a_w = e^{s_w} / Σ_u e^{s_u}`` over a sentence; logits = head(Σ_w a_w ν_w).
+    """Score ``s_w = q·κ_w``; attention ``a_w = e^{s_w} / Σ_u e^{s_u}`` over a sentence; logits =
+    head(Σ_w a_w ν_w).
 
     - ``embeddings`` ν: (words, d), ``keys`` κ: (words, k), ``query`` q: (k,);
     - ``trained`` names the parts that a training run moves;
@@ -46,7 +52,9 @@ class WordAttention(eqx.Module):
     query: Float[Array, "k"]
     head: AbstractHead
     trained: tuple[Part, ...] = eqx.field(static=True, default=("embeddings", "keys"))
-    normaliser: AbstractNormaliser = eqx.field(static=True, default=Softmax(), converter=word_normaliser)
+    normaliser: AbstractNormaliser = eqx.field(
+        static=True, default=Softmax(), converter=word_normaliser
+    )
 
     def scores(self) -> Float[Array, "words"]:
         """``s_w = q·κ_w`` of every word."""
@@ -60,15 +68,18 @@ class WordAttention(eqx.Module):
 
 @dataclass(frozen=True)
 class WordAttentionConfig:
-    """How a ``WordAttention`` starts. Scales are standard deviations; the defaults are the reference setting.
+    """How a ``WordAttention`` starts. Scales are standard deviations; the defaults are the
+    reference setting.
 
-    - ``head``: ``"fixed"`` (FC), ``"linear"`` (TC), ``"two_layer"`` (TL) or a function ``(key, d, classes) → head``;
-      ``head_scale`` multiplies its initial weights.
-    - ``query_norm``: ``None`` draws the query with ``query_std`` per coordinate (|q|² then differs much between
-      seeds); a number keeps the drawn direction and fixes |q|.
-    - ``trained``: the parts that move; ``None`` for embeddings and keys, and the head unless it is the fixed one.
-    - ``normaliser``: ``"softmax"``, ``"softmax:T"``, ``"sparsemax"``, ``"entmax15"``, ``"topK"``, ``"uniform"``, or a
-      normaliser. Only softmax has the fast pooling: all others are computed on padded sentences (``Bags``).
+    - ``head``: ``"fixed"`` (FC), ``"linear"`` (TC), ``"two_layer"`` (TL) or a function ``(key, d,
+      classes) → head``; ``head_scale`` multiplies its initial weights.
+    - ``query_norm``: ``None`` draws the query with ``query_std`` per coordinate (|q|² then differs
+      much between seeds); a number keeps the drawn direction and fixes |q|.
+    - ``trained``: the parts that move; ``None`` for embeddings and keys, and the head unless it is
+      the fixed one.
+    - ``normaliser``: ``"softmax"``, ``"softmax:T"``, ``"sparsemax"``, ``"entmax15"``, ``"topK"``,
+      ``"uniform"``, or a normaliser. Only softmax has the fast pooling: all others are computed on
+      padded sentences (``Bags``).
 
     >>> config = WordAttentionConfig(words=50, classes=2, head="linear", query_norm=1.0)
     >>> model = config.init(jax.random.key(0))
@@ -100,15 +111,19 @@ class WordAttentionConfig:
                 raise AttnlabError(f"{name}={getattr(self, name)}: a scale must be ≥ 0")
         if self.query_norm is not None and not (self.query_norm > 0 and self.query_std > 0):
             raise AttnlabError(
-                f"query_norm={self.query_norm} with query_std={self.query_std}: a fixed length needs both positive"
+                f"query_norm={self.query_norm} with query_std={self.query_std}: a fixed length "
+                "needs both positive"
             )
         if isinstance(self.head, str) and self.head not in ("fixed", "linear", "two_layer"):
             raise AttnlabError(
-                f"head={self.head!r}: expected 'fixed', 'linear', 'two_layer' or a function (key, d, classes) → head"
+                f"head={self.head!r}: expected 'fixed', 'linear', 'two_layer' or a function (key, "
+                "d, classes) → head"
             )
         unknown = [p for p in self.trained or () if p not in PARTS]
         if unknown:
-            raise AttnlabError(f"trained={self.trained}: {unknown[0]!r} is not a part; the parts are {PARTS}")
+            raise AttnlabError(
+                f"trained={self.trained}: {unknown[0]!r} is not a part; the parts are {PARTS}"
+            )
 
     @classmethod
     def for_corpus(cls, corpus: Corpus, **settings) -> WordAttentionConfig:
@@ -123,14 +138,17 @@ class WordAttentionConfig:
         return ("embeddings", "keys") if self.head == "fixed" else ("embeddings", "keys", "head")
 
     def init(self, key: Key[Array, ""], dtype: DTypeLike = "float64") -> WordAttention:
-        """Draw initial parameters, in float64 and then rounded: a seed is the same start in both types."""
+        """Draw initial parameters, in float64 and then rounded: a seed is the same start in both
+        types.
+        """
         embedding_key, key_key, query_key, head_key = jax.random.split(key, 4)
 
         query = self.query_std * jax.random.normal(query_key, (self.key_dim,), jnp.float64)
         if self.query_norm is not None:
             query = query * (self.query_norm / jnp.linalg.norm(query))
         model = WordAttention(
-            embeddings=self.embedding_std * _normal_rows(embedding_key, self.words, self.embedding_dim),
+            embeddings=self.embedding_std
+            * _normal_rows(embedding_key, self.words, self.embedding_dim),
             keys=self.key_std * _normal_rows(key_key, self.words, self.key_dim),
             query=query,
             head=make_head(
@@ -151,9 +169,10 @@ def moving_parts(model: WordAttention) -> PyTree:
     """The filter of the parts that ``model.trained`` names, for ``train_model(trained=…)``."""
     still = jax.tree.map(lambda _: False, model)
     return eqx.tree_at(
-        lambda tree: [getattr(tree, part) for part in model.trained], still,
+        lambda tree: [getattr(tree, part) for part in model.trained],
+        still,
         [jax.tree.map(lambda _: True, getattr(model, part)) for part in model.trained],
-    )  # fmt: skip
+    )
 
 
 @functools.partial(jax.jit, static_argnames=("words", "columns"))
@@ -172,7 +191,9 @@ def _normal_rows(key: Key[Array, ""], words: int, columns: int) -> Float[Array, 
 def cast(model: WordAttention, dtype: DTypeLike) -> WordAttention:
     """The same model with all its parameters in one floating type."""
     kind = jnp.dtype(dtype)
-    return jax.tree.map(lambda leaf: leaf.astype(kind) if eqx.is_inexact_array(leaf) else leaf, model)
+    return jax.tree.map(
+        lambda leaf: leaf.astype(kind) if eqx.is_inexact_array(leaf) else leaf, model
+    )
 
 
 def literal_logits(
@@ -181,7 +202,8 @@ def literal_logits(
     *,
     normaliser: AbstractNormaliser | None = None,
 ) -> Float[Array, "sentences classes"]:
-    """Logits straight from the equation, one sentence and one word after the other: slow, the oracle of the rest.
+    """Logits straight from the equation, one sentence and one word after the other: slow, the
+    oracle of the rest.
 
     ``normaliser``: another than the model's own.
     """
@@ -200,12 +222,15 @@ def literal_logits(
 
 
 def pooled_logits(model: WordAttention, incidence: Incidence) -> Float[Array, "sentences classes"]:
-    """The same by projecting once and pooling with a sparse product (up to a shift common to a sentence's logits).
+    """The same by projecting once and pooling with a sparse product (up to a shift common to a
+    sentence's logits).
 
     For softmax alone; ``bag_logits`` is for every normaliser.
     """
     if model.normaliser != Softmax():
-        raise AttnlabError(f"pooled_logits is for softmax, this model has {model.normaliser.name}: use bag_logits")
+        raise AttnlabError(
+            f"pooled_logits is for softmax, this model has {model.normaliser.name}: use bag_logits"
+        )
     return jax.vmap(model.head.finish)(pool(model.scores(), model.table(), incidence))
 
 
@@ -222,7 +247,10 @@ def attention_weights(model: WordAttention, corpus: Corpus) -> Float[np.ndarray,
 
 def _entry_weights(model: WordAttention, corpus: Corpus) -> Float[np.ndarray, "entries"]:
     """Sentence by sentence; a word that occurs c times has c places."""
-    scores, weights = np.asarray(model.scores()), np.zeros(len(corpus.words), np.asarray(model.query).dtype)
+    scores, weights = (
+        np.asarray(model.scores()),
+        np.zeros(len(corpus.words), np.asarray(model.query).dtype),
+    )
     for n in range(len(corpus)):
         span = slice(corpus.offsets[n], corpus.offsets[n + 1])
         places = np.repeat(np.arange(span.stop - span.start), corpus.counts[span])

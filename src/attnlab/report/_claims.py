@@ -57,7 +57,9 @@ def claims_page(entries: Sequence[Mapping[str, Any]], data: Data, about: Mapping
     open_ = sum(entry["verdict"] == "inconclusive" for entry in entries)
     summary += f" {open_} of them {'is' if open_ == 1 else 'are'} undecided." if open_ else ""
     provenance = {str(key).capitalize(): told(value) for key, value in about.items()}
-    return Page("attnlab: claims put to the test", question, summary, tuple(sections), provenance=provenance)
+    return Page(
+        "attnlab: claims put to the test", question, summary, tuple(sections), provenance=provenance
+    )
 
 
 def write_report(

@@ -1,4 +1,6 @@
-"""Learning curves: a score against the number of training samples, and where each student meets the level."""
+"""Learning curves: a score against the number of training samples, and where each student meets the
+level.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,11 @@ def learning_curves(
     y_label: str = "",
     caption: str = "",
 ) -> Figure:
-    """The score of each student against n, with the level and where it is met; one drawing for each setting.
+    """The score of each student against n, with the level and where it is met; one drawing for each
+    setting.
 
-    ``table``: what ``attnlab.studies.tabulate`` returns; its attributes say which variable is the score, whether it
-    falls or rises, and the level.
+    ``table``: what ``attnlab.studies.tabulate`` returns; its attributes say which variable is the
+    score, whether it falls or rises, and the level.
     """
     names = [str(s) for s in table["student"].values] if students is None else list(students)
     score = str(table.attrs["score"])
@@ -47,20 +50,28 @@ def learning_curves(
         if figure is not None:
             drawn[label_of(dim, setting)] = figure
     if not drawn:
-        raise AttnlabError(f"figure {id!r} has no curve to draw; expected scores of at least one student")
+        raise AttnlabError(
+            f"figure {id!r} has no curve to draw; expected scores of at least one student"
+        )
     word = {"features": "Features", "teacher": "Teacher", "depth": "Depth"}.get(dim, "Show")
     return chosen(
-        drawn, id=id, title=title, choice_label=word, caption=caption or _caption(table, names),
+        drawn,
+        id=id,
+        title=title,
+        choice_label=word,
+        caption=caption or _caption(table, names),
         alt=f"{title}. {label} of {', '.join(names)} against the number of training samples.",
-    )  # fmt: skip
+    )
 
 
 def _caption(table: xr.Dataset, students: Sequence[str]) -> str:
     ends = np.ravel(table["needed_kind"].sel(student=list(students)).values)
     triangle = " A triangle: the level was not reached (pointing right) or already met (left) at the end of the grid."
+    open_ends = {"not reached", "already met"} & set(map(str, ends))
     return (
-        f"Line: {table.attrs['statistic']} over seeds; band: 10–90 % of seeds. Open circle: where the line first meets "
-        f"the level, with its 95 % interval.{triangle if {'not reached', 'already met'} & set(map(str, ends)) else ''}"
+        f"Line: {table.attrs['statistic']} over seeds; band: 10–90 % of seeds. Open circle: where "
+        "the line first meets "
+        f"the level, with its 95 % interval.{triangle if open_ends else ''}"
     )
 
 
@@ -94,14 +105,34 @@ def _drawing(
     style["showlegend"] = True
     traces.append(_level(level, [k for t in traces for k in t["x"]]))
     missing = sum(int(np.isnan(values).sum()) for values in every)
-    notes = [f"{missing} fits without a score are not drawn." if missing else "", hidden_note(every, log)]
-    return Figure(id, title, "", title, {"data": traces, "layout": style}, columns, " ".join(filter(None, notes)))
+    notes = [
+        f"{missing} fits without a score are not drawn." if missing else "",
+        hidden_note(every, log),
+    ]
+    return Figure(
+        id,
+        title,
+        "",
+        title,
+        {"data": traces, "layout": style},
+        columns,
+        " ".join(filter(None, notes)),
+    )
 
 
 def _level(level: float, n: list[float]) -> dict[str, Any]:
     """The level as a line of its own in the legend: a label on it would hide where it is met."""
-    data = {"x": [min(n), max(n)], "y": [level, level], "name": f"level {number(level)}", "mode": "lines"}
-    return {"type": "scatter", "line": {"color": MUTED, "width": 1.4, "dash": "dot"}, "hoverinfo": "skip"} | data
+    data = {
+        "x": [min(n), max(n)],
+        "y": [level, level],
+        "name": f"level {number(level)}",
+        "mode": "lines",
+    }
+    return {
+        "type": "scatter",
+        "line": {"color": MUTED, "width": 1.4, "dash": "dot"},
+        "hoverinfo": "skip",
+    } | data
 
 
 def _row(value: float) -> np.ndarray:
@@ -111,7 +142,9 @@ def _row(value: float) -> np.ndarray:
 def _middle(values: np.ndarray, statistic: str) -> np.ndarray:
     if statistic == "mean":
         there = np.isfinite(values)
-        return np.where(there, values, 0.0).sum(axis=0) / np.where(there.any(axis=0), there.sum(axis=0), np.nan)
+        return np.where(there, values, 0.0).sum(axis=0) / np.where(
+            there.any(axis=0), there.sum(axis=0), np.nan
+        )
     return quantiles(values, (0.5,))[0]
 
 
@@ -127,8 +160,18 @@ def _student(student: str, scores: xr.DataArray, statistic: str, k: int) -> list
     traces = []
     if len(values) > 1:
         low, high = quantiles(values, _EDGES)
-        outline = {"x": short([*n, *n[::-1]]), "y": short([*high, *low[::-1]]), "mode": "lines", "line": {"width": 0}}
-        fill = {"fill": "toself", "fillcolor": faded(color, 0.16), "hoverinfo": "skip", "showlegend": False}
+        outline = {
+            "x": short([*n, *n[::-1]]),
+            "y": short([*high, *low[::-1]]),
+            "mode": "lines",
+            "line": {"width": 0},
+        }
+        fill = {
+            "fill": "toself",
+            "fillcolor": faded(color, 0.16),
+            "hoverinfo": "skip",
+            "showlegend": False,
+        }
         traces.append(common | outline | fill)
     middle = _middle(values, statistic)
     hover = f"n = %{{x}}: %{{y:.3~g}}, {plain(statistic)} of {len(values)}<extra>{plain(student)}</extra>"
@@ -139,12 +182,36 @@ def _student(student: str, scores: xr.DataArray, statistic: str, k: int) -> list
 
 
 def _meeting(mark: Mark, level: float, ends: tuple[float, float], color: str) -> dict[str, Any]:
-    """Where a student meets the level, on the level's line; an interval that is open goes to the grid's end."""
-    marker = {"symbol": _OPEN[mark.kind], "size": 14, "color": color, "line": {"width": 2.4, "color": color}}
-    bar = {"type": "data", "symmetric": False, "array": [0.0], "arrayminus": [0.0], "color": color, "thickness": 2}
+    """Where a student meets the level, on the level's line; an interval that is open goes to the
+    grid's end.
+    """
+    marker = {
+        "symbol": _OPEN[mark.kind],
+        "size": 14,
+        "color": color,
+        "line": {"width": 2.4, "color": color},
+    }
+    bar = {
+        "type": "data",
+        "symmetric": False,
+        "array": [0.0],
+        "arrayminus": [0.0],
+        "color": color,
+        "thickness": 2,
+    }
     if mark.kind == "exact" and mark.barred:
         low, high = max(mark.low, ends[0]), min(mark.high, ends[1])
         bar |= {"array": short([high - mark.value]), "arrayminus": short([mark.value - low])}
-    data = {"x": short([mark.value]), "y": [level], "mode": "markers", "marker": marker, "error_x": bar}
-    shown = {"showlegend": False, "legendgroup": plain(mark.label), "hovertemplate": f"{mark.text}<extra></extra>"}
+    data = {
+        "x": short([mark.value]),
+        "y": [level],
+        "mode": "markers",
+        "marker": marker,
+        "error_x": bar,
+    }
+    shown = {
+        "showlegend": False,
+        "legendgroup": plain(mark.label),
+        "hovertemplate": f"{mark.text}<extra></extra>",
+    }
     return {"type": "scatter"} | data | shown

@@ -1,4 +1,6 @@
-"""The page of ``attnlab digits``: the images, where each student looks, and how many images it needs."""
+"""The page of ``attnlab digits``: the images, where each student looks, and how many images it
+needs.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ _ROWS = 4  # images that are shown at once
 _GAP, _HEAD, _TOP = 0.1, 0.26, 0.4  # room between pictures, above each and above all, in pictures
 _PIXELS = 104  # a picture's side on the page
 _STRONG = 4.0  # even shares that are drawn strongly: nearly even attention stays pale
-# Ink is light on dark and heat is laid over it, in both themes: what lies under the heat stays readable.
+# Ink is light on dark and heat is laid over it, in both themes: what lies under the heat stays
+# readable.
 _GREYS = [[0, "#14181f"], [1, "#f4f6f8"]]
 _HEAT = [[0, "rgba(230,159,0,0)"], [0.2, "rgba(230,159,0,0.4)"], [1, "rgba(255,96,0,0.82)"]]
 
@@ -38,21 +41,26 @@ _HEAT = [[0, "rgba(230,159,0,0)"], [0.2, "rgba(230,159,0,0.4)"], [1, "rgba(255,9
 def digits_page(data: Data, about: Mapping[str, Any]) -> Page:
     """One page about students that read digits on cluttered images.
 
-    - ``data["digits"]``: what ``attnlab.studies.tabulate`` returns, with the score ``accuracy``, and for students that
-      attend ``attention_on_digit`` (student, task, seed, size) and ``digit_area``, the share that even attention has;
-    - ``data["pictures"]``: test images of one seed: ``image`` and ``mask`` (example, row, column), ``label``
-      (example), ``predicted`` (student, example) and, if some student attends, ``attention_map`` (attending, example,
-      row, column).
+    - ``data["digits"]``: what ``attnlab.studies.tabulate`` returns, with the score ``accuracy``,
+      and for students that attend ``attention_on_digit`` (student, task, seed, size) and
+      ``digit_area``, the share that even attention has;
+    - ``data["pictures"]``: test images of one seed: ``image`` and ``mask`` (example, row, column),
+      ``label`` (example), ``predicted`` (student, example) and, if some student attends,
+      ``attention_map`` (attending, example, row, column).
 
-    ``about`` as for ``samples_page``; its ``protocol`` says in sentences how ``images`` are made, with which ``sizes``
-    students were fitted, and on what the answer ``depends``.
+    ``about`` as for ``samples_page``; its ``protocol`` says in sentences how ``images`` are made,
+    with which ``sizes`` students were fitted, and on what the answer ``depends``.
     """
     table, pictures, protocol = data["digits"], data["pictures"], about.get("protocol") or {}
     cards = tuple(card_of_entry(entry) for entry in about.get("cards") or ())
     return Page(
         title=str(about.get("title", "attnlab: noisy digits")),
-        question=str(about.get("question", "How many images does each student need, and where does it look?")),
-        summary=str(protocol.get("depends", "")) if cards else " ".join(map(str, about.get("summary") or ())),
+        question=str(
+            about.get("question", "How many images does each student need, and where does it look?")
+        ),
+        summary=str(protocol.get("depends", ""))
+        if cards
+        else " ".join(map(str, about.get("summary") or ())),
         sections=(
             _looking(table, pictures, protocol),
             _curves(table, protocol),
@@ -79,7 +87,13 @@ def _looking(table: xr.Dataset, pictures: xr.Dataset, protocol: Mapping[str, Any
     else:
         body.append("No student of this run attends, so that there is no attention to draw.")
     statement = "One real digit stands among fragments of others and noise; nobody tells a student that attends where."
-    return Section("pictures", "Where does each student look?", statement, body=tuple(body), figures=tuple(figures))
+    return Section(
+        "pictures",
+        "Where does each student look?",
+        statement,
+        body=tuple(body),
+        figures=tuple(figures),
+    )
 
 
 def attention_pictures(pictures: xr.Dataset, *, id: str) -> Figure:
@@ -87,22 +101,33 @@ def attention_pictures(pictures: xr.Dataset, *, id: str) -> Figure:
     count = pictures.sizes["example"]
     groups = [range(k, min(k + _ROWS, count)) for k in range(0, count, _ROWS)]
     traces = [_group(pictures, group) for group in groups]
-    choices = tuple(f"{group[0] + 1} to {group[-1] + 1}" for group in groups) if len(groups) > 1 else ()
+    choices = (
+        tuple(f"{group[0] + 1} to {group[-1] + 1}" for group in groups) if len(groups) > 1 else ()
+    )
     if choices:
         traces = [[of_choice(trace, k) for trace in own] for k, own in enumerate(traces)]
     names = [str(name) for name in pictures["attending"].values]
     alt = "; ".join(f"{name}: {_in_short(pictures, name)}" for name in names)
     return Figure(
-        id, "Test images, and the attention of each student over them",
-        "Ink is light. Orange: pixels that get more than an even share of the attention, the stronger the more. Blue "
-        "outline: the square in which the digit stands. Above each picture: what the student reads, and how much of "
-        f"its attention is inside the square. Students of seed {pictures.attrs.get('seed', 0)}, fitted with "
+        id,
+        "Test images, and the attention of each student over them",
+        "Ink is light. Orange: pixels that get more than an even share of the attention, the "
+        "stronger the more. Blue "
+        "outline: the square in which the digit stands. Above each picture: what the student "
+        "reads, and how much of "
+        f"its attention is inside the square. Students of seed {pictures.attrs.get('seed', 0)}, "
+        "fitted with "
         f"{pictures.attrs.get('size', 'the most')} images.",
         f"{count} cluttered test images with attention maps. {alt}.",
-        {"data": [trace for own in traces for trace in own], "layout": _layout(len(names) + 1, len(groups[0]))},
-        _summary(pictures), "The table holds shares; every pixel's attention lies in the folder's data.",
-        choices=choices, choice_label="Test images",
-    )  # fmt: skip
+        {
+            "data": [trace for own in traces for trace in own],
+            "layout": _layout(len(names) + 1, len(groups[0])),
+        },
+        _summary(pictures),
+        "The table holds shares; every pixel's attention lies in the folder's data.",
+        choices=choices,
+        choice_label="Test images",
+    )
 
 
 def _in_short(pictures: xr.Dataset, student: str) -> str:
@@ -113,7 +138,11 @@ def _in_short(pictures: xr.Dataset, student: str) -> str:
 
 def _shares(pictures: xr.Dataset, student: str) -> np.ndarray:
     """How much of its attention lies on each image's digit."""
-    return (pictures["attention_map"].sel(attending=student) * pictures["mask"]).sum(("row", "column")).values
+    return (
+        (pictures["attention_map"].sel(attending=student) * pictures["mask"])
+        .sum(("row", "column"))
+        .values
+    )
 
 
 def _summary(pictures: xr.Dataset) -> dict[str, list[Any]]:
@@ -123,8 +152,12 @@ def _summary(pictures: xr.Dataset) -> dict[str, list[Any]]:
         "image": [k + 1 for _ in names for k in range(count)],
         "student": [name for name in names for _ in range(count)],
         "digit": [int(d) for _ in names for d in pictures["label"].values],
-        "read as": [int(d) for name in names for d in pictures["predicted"].sel(student=name).values],
-        "attention on the digit": short(np.concatenate([_shares(pictures, name) for name in names])),
+        "read as": [
+            int(d) for name in names for d in pictures["predicted"].sel(student=name).values
+        ],
+        "attention on the digit": short(
+            np.concatenate([_shares(pictures, name) for name in names])
+        ),
         "even attention": short(np.tile(even, len(names))),
     }
 
@@ -134,7 +167,10 @@ def _group(pictures: xr.Dataset, group: range) -> list[dict[str, Any]]:
     names, (rows, columns) = [str(s) for s in pictures["attending"].values], _side(pictures)
     most = max(_STRONG, float(pictures["attention_map"].max()) * rows * columns)
     greys, heats, boxes, words = [], [], ([], []), []
-    words += [(k, -0.2, f"<b>{plain(head).replace('-', '-<br>', 1)}</b>") for k, head in enumerate(["image", *names])]
+    words += [
+        (k, -0.2, f"<b>{plain(head).replace('-', '-<br>', 1)}</b>")
+        for k, head in enumerate(["image", *names])
+    ]
     for row, image in enumerate(group):
         one = pictures.isel(example=image)
         top = row * (1 + _HEAD) + _HEAD
@@ -150,7 +186,9 @@ def _group(pictures: xr.Dataset, group: range) -> list[dict[str, Any]]:
                 heat = one["attention_map"].sel(attending=name).values * rows * columns
                 hover = f"%{{z:.2f}} times an even share<extra>{plain(name)}</extra>"
                 drawn = _picture(np.round(heat, 2), left, top, _HEAT, 1, most)
-                heats.append(drawn | {"hovertemplate": hover, "showscale": not heats, "colorbar": _COLORBAR})
+                heats.append(
+                    drawn | {"hovertemplate": hover, "showscale": not heats, "colorbar": _COLORBAR}
+                )
     return [*greys, *heats, _box_trace(boxes), _word_trace(words)]
 
 
@@ -159,14 +197,27 @@ def _side(pictures: xr.Dataset) -> tuple[int, int]:
 
 
 _COLORBAR = {
-    "orientation": "h", "y": 0, "yanchor": "top", "x": 0.5, "lenmode": "pixels", "len": 280, "thickness": 12,
-    "outlinewidth": 0, "ypad": 6,
-    "title": {"text": "attention of a pixel, times an even share", "side": "top", "font": {"size": 12, "color": MUTED}},
+    "orientation": "h",
+    "y": 0,
+    "yanchor": "top",
+    "x": 0.5,
+    "lenmode": "pixels",
+    "len": 280,
+    "thickness": 12,
+    "outlinewidth": 0,
+    "ypad": 6,
+    "title": {
+        "text": "attention of a pixel, times an even share",
+        "side": "top",
+        "font": {"size": 12, "color": MUTED},
+    },
     "tickfont": {"size": 12, "color": MUTED},
-}  # fmt: skip
+}
 
 
-def _picture(values: np.ndarray, left: float, top: float, colors: list[list[Any]], low: float, high: float) -> Any:
+def _picture(
+    values: np.ndarray, left: float, top: float, colors: list[list[Any]], low: float, high: float
+) -> Any:
     """One picture in a square of side 1."""
     rows, columns = values.shape
     place = {"x0": left + 0.5 / columns, "dx": 1 / columns, "y0": top + 0.5 / rows, "dy": 1 / rows}
@@ -175,7 +226,9 @@ def _picture(values: np.ndarray, left: float, top: float, colors: list[list[Any]
     return {"type": "heatmap", "z": values.tolist()} | place | style
 
 
-def _outline(mask: np.ndarray, left: float, top: float) -> tuple[list[float | None], list[float | None]]:
+def _outline(
+    mask: np.ndarray, left: float, top: float
+) -> tuple[list[float | None], list[float | None]]:
     """The border of what the mask leaves, and a break."""
     across, down = np.flatnonzero(mask.any(axis=0)), np.flatnonzero(mask.any(axis=1))
     (x0, x1), (y0, y1) = (
@@ -192,14 +245,25 @@ def _box_trace(boxes: tuple[list[Any], list[Any]]) -> dict[str, Any]:
 
 
 def _word_trace(words: list[tuple[int, float, str]]) -> dict[str, Any]:
-    data = {"x": short([k * (1 + _GAP) + 0.5 for k, _, _ in words]), "y": short([y for _, y, _ in words])}
-    style = {"mode": "text", "textfont": {"size": 11, "color": INK}, "showlegend": False, "hoverinfo": "skip"}
+    data = {
+        "x": short([k * (1 + _GAP) + 0.5 for k, _, _ in words]),
+        "y": short([y for _, y, _ in words]),
+    }
+    style = {
+        "mode": "text",
+        "textfont": {"size": 11, "color": INK},
+        "showlegend": False,
+        "hoverinfo": "skip",
+    }
     style |= {"cliponaxis": False}  # a name may be longer than its picture is wide
     return {"type": "scatter", "text": [text for _, _, text in words]} | data | style
 
 
 def _reads(pictures: xr.Dataset, student: str, image: int) -> str:
-    read, share = int(pictures["predicted"].sel(student=student)[image]), _shares(pictures, student)[image]
+    read, share = (
+        int(pictures["predicted"].sel(student=student)[image]),
+        _shares(pictures, student)[image],
+    )
     return f"reads {_sign(read, int(pictures['label'][image]))} · {100 * share:.0f} %"
 
 
@@ -225,17 +289,33 @@ def looking_dots(table: xr.Dataset) -> list[Figure]:
         for size in table["size"].values.tolist():
             values = one["attention_on_digit"].sel(size=size).dropna("seed")
             if values.size:
-                rows.append(DotRow(f"{student}, {size} images", values, float(one["digit_area"].mean()), "above"))
+                rows.append(
+                    DotRow(
+                        f"{student}, {size} images",
+                        values,
+                        float(one["digit_area"].mean()),
+                        "above",
+                    )
+                )
     if not rows:
         return []
     figure = dots_figure(
-        rows, id="on_digit", title="How much attention is on the digit, seed by seed",
+        rows,
+        id="on_digit",
+        title="How much attention is on the digit, seed by seed",
         x_label="share of attention in the digit's square",
-        caption="One dot per seed (mean over all test images), the bar is the median. Dotted line: even attention, "
-                "whose share is that of the square in the image. On the shaded side the student looks at the digit.",
-    )  # fmt: skip
-    names = {"within the threshold": "more than even attention", "beyond the threshold": "less than even attention"}
-    drawn = [trace | {"name": names.get(trace["name"], trace["name"])} for trace in figure.plotly["data"]]
+        caption="One dot per seed (mean over all test images), the bar is the median. Dotted "
+        "line: even attention, "
+        "whose share is that of the square in the image. On the shaded side the student looks at "
+        "the digit.",
+    )
+    names = {
+        "within the threshold": "more than even attention",
+        "beyond the threshold": "less than even attention",
+    }
+    drawn = [
+        trace | {"name": names.get(trace["name"], trace["name"])} for trace in figure.plotly["data"]
+    ]
     return [replace(figure, plotly=figure.plotly | {"data": drawn})]
 
 
@@ -245,31 +325,47 @@ def _read_table(pictures: xr.Dataset) -> Figure:
     read = pictures["predicted"].transpose("example", "student").values
     cells = [[_sign(int(r), label) for r in row] for row, label in zip(read, labels, strict=True)]
     return heat_table(
-        [f"image {k + 1}: a {label}" for k, label in enumerate(labels)], students, cells, id="read",
-        title="What each student reads in these test images", tones=[["" for _ in row] for row in cells],
+        [f"image {k + 1}: a {label}" for k, label in enumerate(labels)],
+        students,
+        cells,
+        id="read",
+        title="What each student reads in these test images",
+        tones=[["" for _ in row] for row in cells],
         caption="✓ right, ✗ wrong. A few images of one seed; the learning curves count all.",
-    )  # fmt: skip
+    )
 
 
 def _curves(table: xr.Dataset, protocol: Mapping[str, Any]) -> Section:
     level = number(100 * float(table.attrs["level"]))
     return Section(
-        "curves", "Learning curves",
-        "How the share of test digits that are read right grows with the number of training images n; chance reads "
+        "curves",
+        "Learning curves",
+        "How the share of test digits that are read right grows with the number of training "
+        "images n; chance reads "
         "about one in ten.",
         body=(str(protocol["sizes"]),) if protocol.get("sizes") else (),
-        figures=(learning_curves(table, id="learning_curves", title=f"When are {level} % of the digits read right?",
-                                 y_label="accuracy on test images"),),
-    )  # fmt: skip
+        figures=(
+            learning_curves(
+                table,
+                id="learning_curves",
+                title=f"When are {level} % of the digits read right?",
+                y_label="accuracy on test images",
+            ),
+        ),
+    )
 
 
 def _needed(table: xr.Dataset) -> Section:
     return Section(
-        "needed", "Needed images",
-        "Where the mean curve over seeds first meets the level, interpolated in log n between the sizes that were run.",
-        figures=(needed_figure(table, id="needed", title="Images needed for the level"),
-                 answers_table(table, id="answers", title="The same in numbers")),
-    )  # fmt: skip
+        "needed",
+        "Needed images",
+        "Where the mean curve over seeds first meets the level, interpolated in log n between the "
+        "sizes that were run.",
+        figures=(
+            needed_figure(table, id="needed", title="Images needed for the level"),
+            answers_table(table, id="answers", title="The same in numbers"),
+        ),
+    )
 
 
 def _ratio(table: xr.Dataset, protocol: Mapping[str, Any]) -> tuple[Section, ...]:
@@ -279,16 +375,27 @@ def _ratio(table: xr.Dataset, protocol: Mapping[str, Any]) -> tuple[Section, ...
         return ()
     return (
         Section(
-            "ratio", "How many images are saved?",
-            f"The images that {against} needs, over those that each other student needs, from paired seeds.",
+            "ratio",
+            "How many images are saved?",
+            f"The images that {against} needs, over those that each other student needs, from "
+            "paired seeds.",
             body=(str(protocol["depends"]),) if protocol.get("depends") else (),
-            figures=(ratio_figure(table, id="ratio", title=f"How many times fewer images than {against}"),),
+            figures=(
+                ratio_figure(
+                    table, id="ratio", title=f"How many times fewer images than {against}"
+                ),
+            ),
         ),
-    )  # fmt: skip
+    )
 
 
 def _fits(table: xr.Dataset, settings: Mapping[str, Any]) -> tuple[Section, ...]:
-    offered = {"step_size": settings.get("step_sizes") or (), "weight_decay": settings.get("weight_decays") or ()}
+    offered = {
+        "step_size": settings.get("step_sizes") or (),
+        "weight_decay": settings.get("weight_decays") or (),
+    }
     figure = tuning_table(table, id="tuning", title="What validation images chose", offered=offered)
     statement = "Students are only comparable if all were tuned alike, and if their training had come to an end."
-    return () if figure is None else (Section("fits", "What was tuned", statement, figures=(figure,)),)
+    return (
+        () if figure is None else (Section("fits", "What was tuned", statement, figures=(figure,)),)
+    )

@@ -1,4 +1,6 @@
-"""Figures of the claims about guidelines: errors with ever more steps, the map of sparsity, priors, the bound."""
+"""Figures of the claims about guidelines: errors with ever more steps, the map of sparsity, priors,
+the bound.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,12 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Data = Mapping[str, "xr.Dataset"]
-_NAMES = {"softmax": "softmax, T = 1", "softmax:0.25": "softmax, T = 0.25", "softmax:4": "softmax, T = 4",
-          "top1": "top-1"}  # fmt: skip
+_NAMES = {
+    "softmax": "softmax, T = 1",
+    "softmax:0.25": "softmax, T = 0.25",
+    "softmax:4": "softmax, T = 4",
+    "top1": "top-1",
+}
 _SCALE = [[0.0, BLUE], [0.5, PANEL], [1.0, VERMILLION]]
 _WIDE = 2.0  # the map's colours end at ratios of 1/4 and 4
 
@@ -37,13 +43,20 @@ def _steps_figures(table: xr.Dataset, prefix: str, where: str) -> list[Figure]:
     }
     return [
         band_figure(
-            steps, runs, id=f"{prefix}_steps", title=f"The error {where}, with ever more steps", log_x=True, log_y=True,
-            x_label="steps of training", y_label="error, E(ŷ − g)² / Var g",
-            caption="1024 samples; every number of steps is a training of its own, whose step size falls to 1 %. Line: "
-                    "median over seeds; band: 10–90 % of seeds.",
+            steps,
+            runs,
+            id=f"{prefix}_steps",
+            title=f"The error {where}, with ever more steps",
+            log_x=True,
+            log_y=True,
+            x_label="steps of training",
+            y_label="error, E(ŷ − g)² / Var g",
+            caption="1024 samples; every number of steps is a training of its own, whose step "
+            "size falls to 1 %. Line: "
+            "median over seeds; band: 10–90 % of seeds.",
         ),
         _steps_table(table, prefix),
-    ]  # fmt: skip
+    ]
 
 
 def _steps_table(table: xr.Dataset, prefix: str) -> Figure:
@@ -59,21 +72,38 @@ def _steps_table(table: xr.Dataset, prefix: str) -> Figure:
             share = "–" if np.isnan(moved) else f"{moved:.0%}".replace("%", " %")
             error = float(one["error"].median("seed"))
             cells.append([number(error), _ended(one, "ratio"), _ended(one, "longer"), share])
-    columns = ["median error", f"over {first}, equal steps", f"over {first}, 4 × the steps", "moved by 4 × the steps"]
-    said = [f"{_NAMES.get(str(v), str(v))}: {_converged(table.sel(variant=v))}" for v in table["variant"].values[1:]]
+    columns = [
+        "median error",
+        f"over {first}, equal steps",
+        f"over {first}, 4 × the steps",
+        "moved by 4 × the steps",
+    ]
+    said = [
+        f"{_NAMES.get(str(v), str(v))}: {_converged(table.sel(variant=v))}"
+        for v in table["variant"].values[1:]
+    ]
     return heat_table(
-        rows, columns, cells, id=f"{prefix}_table", title="Ratios of errors at every number of steps",
+        rows,
+        columns,
+        cells,
+        id=f"{prefix}_table",
+        title="Ratios of errors at every number of steps",
         tones=[["" for _ in row] for row in cells],
-        caption=f"Ratios of median errors with 95 % intervals from paired seeds. A variant has settled where 4 × the "
-                f"steps move its median error by less than 5 %. At convergence: {'; '.join(said)}.",
-    )  # fmt: skip
+        caption="Ratios of median errors with 95 % intervals from paired seeds. A variant has "
+        "settled where 4 × the "
+        f"steps move its median error by less than 5 %. At convergence: {'; '.join(said)}.",
+    )
 
 
 def _ended(one: xr.Dataset, name: str) -> str:
     value, low, high = (float(one[f"{name}{end}"]) for end in ("", "_low", "_high"))
     if not np.isfinite(value):
         return "–"
-    return f"{number(value)} {interval((low, high))}" if np.isfinite([low, high]).all() else number(value)
+    return (
+        f"{number(value)} {interval((low, high))}"
+        if np.isfinite([low, high]).all()
+        else number(value)
+    )
 
 
 def _converged(one: xr.Dataset) -> str:
@@ -82,7 +112,9 @@ def _converged(one: xr.Dataset) -> str:
 
 
 def map_figure(table: xr.Dataset, *, id: str) -> Figure:
-    """Error over softmax's, by the number of words that matter and the noise; one drawing for each variant."""
+    """Error over softmax's, by the number of words that matter and the noise; one drawing for each
+    variant.
+    """
     drawn = {}
     for v in (str(each) for each in table["variant"].values):
         one = table.sel(variant=v).transpose("noise", "relevant")
@@ -90,12 +122,18 @@ def map_figure(table: xr.Dataset, *, id: str) -> Figure:
     first = next(iter(drawn))
     told = table.attrs
     return chosen(
-        drawn, id=id, title="Where sparse attention helps, and where it costs", choice_label="Variant",
-        caption=f"Error of the variant over softmax's, medians over {told['seeds']} paired seeds, with "
-                f"{told['samples']} samples and {told['steps']} steps. Blue, below 1: it helps; orange, above 1: it "
-                "costs. Bold: the 95 % interval excludes 1.",
-        alt=f"Ratio of errors over the number of relevant words and the noise, for {', '.join(drawn)}; first {first}.",
-    )  # fmt: skip
+        drawn,
+        id=id,
+        title="Where sparse attention helps, and where it costs",
+        choice_label="Variant",
+        caption=f"Error of the variant over softmax's, medians over {told['seeds']} paired seeds, "
+        "with "
+        f"{told['samples']} samples and {told['steps']} steps. Blue, below 1: it helps; orange, "
+        "above 1: it "
+        "costs. Bold: the 95 % interval excludes 1.",
+        alt="Ratio of errors over the number of relevant words and the noise, for "
+        f"{', '.join(drawn)}; first {first}.",
+    )
 
 
 def _map(one: xr.Dataset, id: str, variant: str) -> Figure:
@@ -103,22 +141,44 @@ def _map(one: xr.Dataset, id: str, variant: str) -> Figure:
     ratio, low, high = (one[f"ratio{end}"].values.astype(float) for end in ("", "_low", "_high"))
     x, y = [f"{r} of {max(relevant)}" for r in relevant], [number(n) for n in noise]
     sure = (low > 1) | (high < 1)
-    text = [[f"<b>{number(v, 2)}</b>" if s else number(v, 2) for v, s in zip(*row, strict=True)]
-            for row in zip(ratio, sure, strict=True)]  # fmt: skip
-    hover = [[f"{number(v)} {interval((a, b))}" for v, a, b in zip(*row, strict=True)]
-             for row in zip(ratio, low, high, strict=True)]  # fmt: skip
-    bar = {"title": {"text": "ratio"}, "tickvals": [-2, -1, 0, 1, 2], "ticktext": ["≤ ¼", "½", "1", "2", "≥ 4"],
-           "thickness": 14, "outlinewidth": 0}  # fmt: skip
+    text = [
+        [f"<b>{number(v, 2)}</b>" if s else number(v, 2) for v, s in zip(*row, strict=True)]
+        for row in zip(ratio, sure, strict=True)
+    ]
+    hover = [
+        [f"{number(v)} {interval((a, b))}" for v, a, b in zip(*row, strict=True)]
+        for row in zip(ratio, low, high, strict=True)
+    ]
+    bar = {
+        "title": {"text": "ratio"},
+        "tickvals": [-2, -1, 0, 1, 2],
+        "ticktext": ["≤ ¼", "½", "1", "2", "≥ 4"],
+        "thickness": 14,
+        "outlinewidth": 0,
+    }
     heat = {
-        "type": "heatmap", "x": x, "y": y, "z": [short(row) for row in np.clip(np.log2(ratio), -_WIDE, _WIDE)],
-        "zmin": -_WIDE, "zmax": _WIDE, "colorscale": _SCALE, "colorbar": bar, "text": text, "texttemplate": "%{text}",
-        "textfont": {"size": 15, "color": INK}, "customdata": hover, "xgap": 2, "ygap": 2, "showlegend": False,
+        "type": "heatmap",
+        "x": x,
+        "y": y,
+        "z": [short(row) for row in np.clip(np.log2(ratio), -_WIDE, _WIDE)],
+        "zmin": -_WIDE,
+        "zmax": _WIDE,
+        "colorscale": _SCALE,
+        "colorbar": bar,
+        "text": text,
+        "texttemplate": "%{text}",
+        "textfont": {"size": 15, "color": INK},
+        "customdata": hover,
+        "xgap": 2,
+        "ygap": 2,
+        "showlegend": False,
         "hovertemplate": "%{x} words matter, noise %{y}<br>%{customdata}<extra></extra>",
-    }  # fmt: skip
+    }
     style = layout(
-        150 + 70 * len(noise), xaxis=axis("words that matter") | {"type": "category"},
+        150 + 70 * len(noise),
+        xaxis=axis("words that matter") | {"type": "category"},
         yaxis=axis("noise σ of the outputs") | {"type": "category"},
-    )  # fmt: skip
+    )
     table: dict[str, list[Any]] = {"relevant": [], "noise": [], "ratio": [], "low": [], "high": []}
     for i, n in enumerate(noise):
         for j, r in enumerate(relevant):
@@ -133,20 +193,28 @@ def _helps(data: Data) -> list[Figure]:
 
 
 def _hurts(data: Data) -> list[Figure]:
-    return [map_figure(data["map"], id="sparsity_map"),
-            *_steps_figures(data["dense teacher"], "dense", "where all words matter")]  # fmt: skip
+    return [
+        map_figure(data["map"], id="sparsity_map"),
+        *_steps_figures(data["dense teacher"], "dense", "where all words matter"),
+    ]
 
 
 def _high(data: Data) -> list[Figure]:
-    return _steps_figures(data["hard teacher"].sel(variant=["softmax", "softmax:4"]), "high", "where one word matters")
+    return _steps_figures(
+        data["hard teacher"].sel(variant=["softmax", "softmax:4"]), "high", "where one word matters"
+    )
 
 
 def _prior(data: Data) -> list[Figure]:
     table = data["prior"]
     return [
-        learning_curves(table, id="prior_curves", title="Learning curves with known attention as a prior"),
+        learning_curves(
+            table, id="prior_curves", title="Learning curves with known attention as a prior"
+        ),
         needed_figure(table, id="prior_needed", title="Samples needed with and without a prior"),
-        ratio_figure(table, id="prior_ratio", title="How many times fewer samples than without a prior"),
+        ratio_figure(
+            table, id="prior_ratio", title="How many times fewer samples than without a prior"
+        ),
     ]
 
 
@@ -158,12 +226,17 @@ def _entropy(data: Data) -> list[Figure]:
         for t in sorted(set(words[np.isfinite(words)].tolist()))
     }
     figure = scatter_figure(
-        groups, id="entropy_rows", title="Entropy of random rows against the norm of their logits", log_x=True,
-        x_label="norm of the centred logits σ", y_label="entropy, nats",
+        groups,
+        id="entropy_rows",
+        title="Entropy of random rows against the norm of their logits",
+        log_x=True,
+        x_label="norm of the centred logits σ",
+        y_label="entropy, nats",
         caption=f"Some of the rows. The least distance from the bound over all rows is "
-                f"{number(float(rows['least'].min()))}, by rounding; with β 1.5 times too large it would be "
-                f"{number(float(rows['wrong'].min()))}.",
-    )  # fmt: skip
+        f"{number(float(rows['least'].min()))}, by rounding; with β 1.5 times too large it would "
+        "be "
+        f"{number(float(rows['wrong'].min()))}.",
+    )
     return [figure]
 
 

@@ -31,8 +31,8 @@ def heat_table(
 ) -> Figure:
     """Words or numbers by row and column, as a table whose cells are marked and tinted.
 
-    ``tones`` gives each cell ``good``, ``bad``, ``mixed`` or an empty string; a tone is shown by a mark as well as by
-    colour. Without tones, numbers are tinted by their size on a log scale.
+    ``tones`` gives each cell ``good``, ``bad``, ``mixed`` or an empty string; a tone is shown by a
+    mark as well as by colour. Without tones, numbers are tinted by their size on a log scale.
 
     >>> figure = heat_table(["GD", "Adam"], ["Σs"], [[1e-16], [1.0]], id="keeps", title="Which optimiser keeps what")
     >>> figure.grid.cells, figure.grid.tones
@@ -41,7 +41,9 @@ def heat_table(
     shape = (len(rows), len(columns))
     for table, what in ((cells, "cells"), (tones or cells, "tones")):
         if len(table) != shape[0] or any(len(row) != shape[1] for row in table):
-            raise AttnlabError(f"{what} do not fit {shape[0]} rows × {shape[1]} columns; give one entry for each")
+            raise AttnlabError(
+                f"{what} do not fit {shape[0]} rows × {shape[1]} columns; give one entry for each"
+            )
     marks = _shades(cells) if tones is None else _checked(tones)
     grid = Grid(
         rows=tuple(str(row) for row in rows),
@@ -61,7 +63,9 @@ def _value(cell: Any) -> Any:
 def _checked(tones: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
     wrong = [tone for row in tones for tone in row if tone not in _TONES]
     if wrong:
-        raise AttnlabError(f"got the tone {wrong[0]!r}; expected good, bad, mixed or an empty string")
+        raise AttnlabError(
+            f"got the tone {wrong[0]!r}; expected good, bad, mixed or an empty string"
+        )
     return tuple(tuple(row) for row in tones)
 
 
@@ -72,7 +76,11 @@ def _shades(cells: Sequence[Sequence[Any]]) -> tuple[tuple[str, ...], ...]:
     low, width = (min(known), max(known) - min(known)) if known else (0.0, 0.0)
 
     def shade(size: float | None) -> str:
-        return "" if size is None else f"h{min(_SHADES - 1, int(_SHADES * (size - low) / (width or 1.0)))}"
+        return (
+            ""
+            if size is None
+            else f"h{min(_SHADES - 1, int(_SHADES * (size - low) / (width or 1.0)))}"
+        )
 
     return tuple(tuple(shade(size) for size in row) for row in sizes)
 
@@ -94,8 +102,17 @@ def _drawn(grid: Grid) -> dict[str, Any]:
         for pair in zip(by_column, tones, strict=True)
     ]
     font = {"color": INK, "size": 13}
-    head = {"values": ["", *map(plain, grid.columns)], "fill": {"color": PAPER}, "font": {"color": MUTED, "size": 13}}
+    head = {
+        "values": ["", *map(plain, grid.columns)],
+        "fill": {"color": PAPER},
+        "font": {"color": MUTED, "size": 13},
+    }
     fill = {"color": [PAPER, *[[colors[tone] for tone in column] for column in tones]]}
-    body = {"values": [[plain(row) for row in grid.rows], *texts], "fill": fill, "font": font, "height": 32}
+    body = {
+        "values": [[plain(row) for row in grid.rows], *texts],
+        "fill": fill,
+        "font": font,
+        "height": 32,
+    }
     table = {"type": "table", "header": head | {"align": "left"}, "cells": body | {"align": "left"}}
     return {"data": [table], "layout": layout(120 + 34 * len(grid.rows), top=20)}

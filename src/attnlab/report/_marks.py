@@ -1,4 +1,6 @@
-"""Estimates with intervals that may be only bounds: needed samples and ratios, against a number or in rows."""
+"""Estimates with intervals that may be only bounds: needed samples and ratios, against a number or
+in rows.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,19 @@ if TYPE_CHECKING:
 Kind = Literal["exact", "at least", "at most", "unknown"]
 _SIGNS = {"exact": "", "at least": "≥ ", "at most": "≤ "}
 _UP = {"at least": "triangle-up-open", "at most": "triangle-down-open", "unknown": "circle-x-open"}
-_ASIDE = {"at least": "triangle-right-open", "at most": "triangle-left-open", "unknown": "circle-x-open"}
+_ASIDE = {
+    "at least": "triangle-right-open",
+    "at most": "triangle-left-open",
+    "unknown": "circle-x-open",
+}
 _ROOM = 1.35
 
 
 @dataclass(frozen=True)
 class Mark:
-    """An estimate to draw: ``kind`` says whether ``value`` is it or only a bound; ``text`` is safe for a hover."""
+    """An estimate to draw: ``kind`` says whether ``value`` is it or only a bound; ``text`` is safe
+    for a hover.
+    """
 
     label: str
     value: float
@@ -66,7 +74,9 @@ def place(table: xr.Dataset, student: str, setting: Any) -> xr.Dataset:
 
 
 def is_numeric(table: xr.Dataset) -> bool:
-    """Whether the settings are two numbers or more to draw something against; a few layers are shown in rows."""
+    """Whether the settings are two numbers or more to draw something against; a few layers are
+    shown in rows.
+    """
     dim, settings = settings_of(table)
     return dim not in ("", "depth") and len(settings) > 1 and table[dim].dtype.kind in "iuf"
 
@@ -74,20 +84,38 @@ def is_numeric(table: xr.Dataset) -> bool:
 def needed_mark(one: xr.Dataset, label: str, score: str) -> Mark | None:
     """Needed samples of one student in one setting; off the grid they are a bound at its end."""
     outcome = str(one["needed_kind"].values)
-    kinds: dict[str, Kind] = {"crossed": "exact", "not reached": "at least", "already met": "at most"}
+    kinds: dict[str, Kind] = {
+        "crossed": "exact",
+        "not reached": "at least",
+        "already met": "at most",
+    }
     if outcome not in kinds:
         return None
     value, low, high = (float(one[f"needed{end}"]) for end in ("", "_low", "_high"))
     if outcome == "not reached":
-        ran = one[score].notnull().any("seed") if "seed" in one[score].dims else one[score].notnull()
+        ran = (
+            one[score].notnull().any("seed") if "seed" in one[score].dims else one[score].notnull()
+        )
         value = float(one["size"].values[ran.values].max())
-    return Mark(label, value, low, high, kinds[outcome], f"{plain(label)}<br>{plain(one['needed_said'].values)}")
+    return Mark(
+        label,
+        value,
+        low,
+        high,
+        kinds[outcome],
+        f"{plain(label)}<br>{plain(one['needed_said'].values)}",
+    )
 
 
 def ratio_mark(one: xr.Dataset, label: str) -> Mark | None:
     """The ratio of one student in one setting; none for the student that others are compared with."""
     kind = str(one["ratio_kind"].values)
-    kinds: dict[str, Kind] = {"exact": "exact", "at least": "at least", "at most": "at most", "unknown": "unknown"}
+    kinds: dict[str, Kind] = {
+        "exact": "exact",
+        "at least": "at least",
+        "at most": "at most",
+        "unknown": "unknown",
+    }
     if kind not in kinds:
         return None
     value, low, high = (float(one[f"ratio{end}"]) for end in ("", "_low", "_high"))
@@ -106,7 +134,9 @@ def off_grid(marks: Sequence[Mark]) -> str:
     kinds = {mark.kind for mark in marks}
     bounds = "A triangle is a bound: the level was not reached, or already met, at the end of a grid of sizes."
     unknown = "A crossed circle: unknown, as both students are off their grids."
-    return " ".join([bounds] * bool(kinds & {"at least", "at most"}) + [unknown] * ("unknown" in kinds))
+    return " ".join(
+        [bounds] * bool(kinds & {"at least", "at most"}) + [unknown] * ("unknown" in kinds)
+    )
 
 
 def edges_of(marks: Sequence[Mark], also: Sequence[float] = ()) -> tuple[float, float]:
@@ -121,28 +151,51 @@ def _bar(marks: Sequence[Mark], edges: tuple[float, float], color: str) -> dict[
     up = [min(m.high, edges[1]) - m.value if m.barred else 0.0 for m in marks]
     down = [m.value - max(m.low, edges[0]) if m.barred else 0.0 for m in marks]
     numbers = {"array": short(np.maximum(up, 0)), "arrayminus": short(np.maximum(down, 0))}
-    return {"type": "data", "symmetric": False, "color": color, "thickness": 1.8, "width": 5} | numbers
+    return {
+        "type": "data",
+        "symmetric": False,
+        "color": color,
+        "thickness": 1.8,
+        "width": 5,
+    } | numbers
 
 
 def mark_trace(
-    marks: Sequence[Mark], across: Sequence[float], edges: tuple[float, float], k: int, *, name: str, rows: bool = False
+    marks: Sequence[Mark],
+    across: Sequence[float],
+    edges: tuple[float, float],
+    k: int,
+    *,
+    name: str,
+    rows: bool = False,
 ) -> dict[str, Any]:
     """One trace of marks: upright over ``across``, or lying in rows of that height."""
     color, symbols = SERIES[k % 7], _ASIDE if rows else _UP
     marker = {
-        "color": color, "size": 11, "symbol": [symbols.get(m.kind, SYMBOLS[k % 7]) for m in marks],
+        "color": color,
+        "size": 11,
+        "symbol": [symbols.get(m.kind, SYMBOLS[k % 7]) for m in marks],
         "line": {"color": color, "width": 2},
-    }  # fmt: skip
+    }
     along, other = short([m.value for m in marks]), short(across)
     data = {"x": along, "y": other} if rows else {"x": other, "y": along}
     bar = {"error_x" if rows else "error_y": _bar(marks, edges, color)}
     text = {"text": [m.text for m in marks], "hovertemplate": "%{text}<extra></extra>"}
-    return {"type": "scatter", "mode": "markers", "name": plain(name), "marker": marker} | data | bar | text
+    return (
+        {"type": "scatter", "mode": "markers", "name": plain(name), "marker": marker}
+        | data
+        | bar
+        | text
+    )
 
 
-def marks_table(groups: Sequence[tuple[Sequence[Any], Mark]], heads: Sequence[str]) -> dict[str, list[Any]]:
+def marks_table(
+    groups: Sequence[tuple[Sequence[Any], Mark]], heads: Sequence[str]
+) -> dict[str, list[Any]]:
     """Marks as columns, after the columns that say whose they are."""
-    table: dict[str, list[Any]] = {head: [words[k] for words, _ in groups] for k, head in enumerate(heads)}
+    table: dict[str, list[Any]] = {
+        head: [words[k] for words, _ in groups] for k, head in enumerate(heads)
+    }
     marks = [mark for _, mark in groups]
     known = [m.value if m.kind != "unknown" else np.nan for m in marks]
     table |= {"value": short(known), "is": [m.kind for m in marks]}
@@ -166,8 +219,15 @@ def rows_figure(
     if not marks:
         raise AttnlabError(f"figure {id!r} has no rows to draw; expected at least one estimate")
     edges = edges_of(marks, [*(lines or {}).values(), *(value for _, _, value in beside)])
-    traces = [mark_trace(marks, [k + 0.16 for k in range(len(marks))], edges, 0, name="measured", rows=True)]
-    traces += [_beside(name, beside, 1 + j) for j, name in enumerate(dict.fromkeys(name for name, _, _ in beside))]
+    traces = [
+        mark_trace(
+            marks, [k + 0.16 for k in range(len(marks))], edges, 0, name="measured", rows=True
+        )
+    ]
+    traces += [
+        _beside(name, beside, 1 + j)
+        for j, name in enumerate(dict.fromkeys(name for name, _, _ in beside))
+    ]
     ends = [np.log10(edges[0]), np.log10(edges[1])]
     ticks = log_ticks([np.array(edges)], 2.2)
     style = layout(130 + 52 * len(marks), xaxis=axis(x_label, True) | ticks | {"range": ends})
@@ -185,12 +245,33 @@ def _row_label(k: int, mark: Mark) -> dict[str, Any]:
     known = mark.barred and (mark.kind == "exact" or mark.value not in (mark.low, mark.high))
     bounds = f" {interval((mark.low, mark.high))}" if known else ""
     text = f"<b>{plain(mark.label)}</b>   {shown(mark)}{bounds}"
-    where = {"xref": "x domain", "x": 0, "xanchor": "left", "y": k - 0.2, "yanchor": "middle", "showarrow": False}
+    where = {
+        "xref": "x domain",
+        "x": 0,
+        "xanchor": "left",
+        "y": k - 0.2,
+        "yanchor": "middle",
+        "showarrow": False,
+    }
     return where | {"text": text, "font": {"size": 13}, "bgcolor": PAPER}
 
 
 def _beside(name: str, beside: Sequence[tuple[str, int, float]], k: int) -> dict[str, Any]:
     own = [(row, value) for one, row, value in beside if one == name]
-    marker = {"symbol": f"{SYMBOLS[k % 7]}-open", "size": 9, "color": SERIES[k % 7], "line": {"width": 1.6}}
-    data = {"x": short([value for _, value in own]), "y": [row + 0.16 for row, _ in own], "name": plain(name)}
-    return {"type": "scatter", "mode": "markers", "marker": marker, "hovertemplate": "%{x:.3~g}<extra></extra>"} | data
+    marker = {
+        "symbol": f"{SYMBOLS[k % 7]}-open",
+        "size": 9,
+        "color": SERIES[k % 7],
+        "line": {"width": 1.6},
+    }
+    data = {
+        "x": short([value for _, value in own]),
+        "y": [row + 0.16 for row, _ in own],
+        "name": plain(name),
+    }
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "marker": marker,
+        "hovertemplate": "%{x:.3~g}<extra></extra>",
+    } | data

@@ -1,4 +1,6 @@
-"""Needed samples and their ratios, against the number of features or in rows, with what theory's candidates say."""
+"""Needed samples and their ratios, against the number of features or in rows, with what theory's
+candidates say.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ PREDICTORS = {
     "intrinsic_dimension": "tr Σ/λ_max",
 }
 PREDICTED = (
-    "What is predicted: five quantities of the inputs, each of x over that of the attended x ⊙ f(x). They are "
+    "What is predicted: five quantities of the inputs, each of x over that of the attended x ⊙ "
+    "f(x). They are "
     "candidate predictors of an order, not of a level, and not the theorems of Liu et al. (2021)."
 )
 _BARS = "Bars: 95 % intervals over seeds (paired for ratios; none with fewer than 8 seeds)."
@@ -48,60 +51,102 @@ _LINES = {"equal": 1.0}
 _AXES = {"features": "features p"}
 
 
-def needed_figure(table: xr.Dataset, *, id: str, title: str, students: Sequence[str] | None = None) -> Figure:
-    """Needed samples: against the settings with the fitted power law where these are numbers, else in rows."""
+def needed_figure(
+    table: xr.Dataset, *, id: str, title: str, students: Sequence[str] | None = None
+) -> Figure:
+    """Needed samples: against the settings with the fitted power law where these are numbers, else
+    in rows.
+    """
     level = number(float(table.attrs["level"]))
     x_label = f"samples needed for {table.attrs['score']} {level}"
     marks = _all_marks(table, students, "needed")
     if not is_numeric(table):
         rows = [mark for own in marks.values() for _, mark in own]
-        return rows_figure(rows, id=id, title=title, caption=f"{_BARS} {off_grid(rows)}", x_label=x_label)
+        return rows_figure(
+            rows, id=id, title=title, caption=f"{_BARS} {off_grid(rows)}", x_label=x_label
+        )
     lines = [
         trace
         for k, (student, own) in enumerate(marks.items())
         for trace in _power_law(table, student, own, k)
-    ]  # fmt: skip
-    fitted = "Lines: the power of p that fits best, with its 95 % interval in the legend." if lines else ""
+    ]
+    fitted = (
+        "Lines: the power of p that fits best, with its 95 % interval in the legend."
+        if lines
+        else ""
+    )
     every = [mark for own in marks.values() for _, mark in own]
     caption = f"{_BARS} {off_grid(every)} {fitted} Points at one p stand slightly apart."
     names = {student: _growth(table, student) for student in marks}
-    return _against(table, marks, names, lines, {}, id=id, title=title, caption=caption, y_label=x_label)
+    return _against(
+        table, marks, names, lines, {}, id=id, title=title, caption=caption, y_label=x_label
+    )
 
 
-def ratio_figure(table: xr.Dataset, *, id: str, title: str, students: Sequence[str] | None = None) -> Figure:
-    """How many times fewer samples than the student ``against``; beside it the candidate predictors, if stored."""
+def ratio_figure(
+    table: xr.Dataset, *, id: str, title: str, students: Sequence[str] | None = None
+) -> Figure:
+    """How many times fewer samples than the student ``against``; beside it the candidate
+    predictors, if stored.
+    """
     against = str(table.attrs["against"])
     label = f"samples needed by {against} / by the student"
     marks = _all_marks(table, students, "ratio")
     if not marks:
-        raise AttnlabError(f"figure {id!r} has no ratio to draw; expected a student beside {against!r}")
+        raise AttnlabError(
+            f"figure {id!r} has no ratio to draw; expected a student beside {against!r}"
+        )
     predicted, every = _predicted(table, marks), [mark for own in marks.values() for _, mark in own]
     words = PREDICTED if any(predicted.values()) else ""
     caption = f"Above 1: fewer samples than {against}. {_BARS} {off_grid(every)} {words}".rstrip()
     if is_numeric(table):
         drawn = {}
-        also = [v for one in predicted.values() for values in one.values() for v in values if v is not None]
-        edges = edges_of(every, [1.0, *also])  # the same for all students, so that they can be compared
+        also = [
+            v
+            for one in predicted.values()
+            for values in one.values()
+            for v in values
+            if v is not None
+        ]
+        edges = edges_of(
+            every, [1.0, *also]
+        )  # the same for all students, so that they can be compared
         for k, (student, own) in enumerate(marks.items()):
             beside = [
-                _prediction(table, name, values, j) for j, (name, values) in enumerate(predicted[student].items())
+                _prediction(table, name, values, j)
+                for j, (name, values) in enumerate(predicted[student].items())
             ]
             drawn[student] = _against(
-                table, {student: own}, {student: f"{student}, measured"}, beside, _LINES, id=id, title=title,
-                caption=caption, y_label=label, edges=edges, first=k,
-            )  # fmt: skip
+                table,
+                {student: own},
+                {student: f"{student}, measured"},
+                beside,
+                _LINES,
+                id=id,
+                title=title,
+                caption=caption,
+                y_label=label,
+                edges=edges,
+                first=k,
+            )
         return chosen(drawn, id=id, title=title, choice_label="Student", caption=caption)
     beside, row = [], 0
     for student, own in marks.items():
         for j in range(len(own)):
-            beside += [(PREDICTORS.get(n, n), row, v[j]) for n, v in predicted[student].items() if v[j] is not None]
+            beside += [
+                (PREDICTORS.get(n, n), row, v[j])
+                for n, v in predicted[student].items()
+                if v[j] is not None
+            ]
             row += 1
-    return rows_figure(every, id=id, title=title, caption=caption, x_label=label, lines=_LINES, beside=beside)
+    return rows_figure(
+        every, id=id, title=title, caption=caption, x_label=label, lines=_LINES, beside=beside
+    )
 
 
 def _all_marks(
     table: xr.Dataset, students: Sequence[str] | None, name: str
-) -> dict[str, list[tuple[Any, Mark]]]:  # fmt: skip
+) -> dict[str, list[tuple[Any, Mark]]]:
     """The marks of each student with their settings; students without any are left out."""
     dim, settings = settings_of(table)
     names = [str(s) for s in table["student"].values] if students is None else list(students)
@@ -111,17 +156,30 @@ def _all_marks(
             one = place(table, student, setting)
             words = label_of(dim, setting) if len(settings) > 1 else ""
             label = f"{student}, {words}" if words else student
-            mark = needed_mark(one, label, table.attrs["score"]) if name == "needed" else ratio_mark(one, label)
+            mark = (
+                needed_mark(one, label, table.attrs["score"])
+                if name == "needed"
+                else ratio_mark(one, label)
+            )
             if mark is not None:
                 found.setdefault(student, []).append((setting, mark))
     return found
 
 
 def _against(
-    table: xr.Dataset, marks: dict[str, list[tuple[Any, Mark]]], names: dict[str, str], beside: list[dict[str, Any]],
-    lines: dict[str, float], *, id: str, title: str, caption: str, y_label: str,
-    edges: tuple[float, float] | None = None, first: int = 0,
-) -> Figure:  # fmt: skip
+    table: xr.Dataset,
+    marks: dict[str, list[tuple[Any, Mark]]],
+    names: dict[str, str],
+    beside: list[dict[str, Any]],
+    lines: dict[str, float],
+    *,
+    id: str,
+    title: str,
+    caption: str,
+    y_label: str,
+    edges: tuple[float, float] | None = None,
+    first: int = 0,
+) -> Figure:
     """Marks over settings that are numbers, both axes logarithmic."""
     dim, settings = settings_of(table)
     every = [mark for own in marks.values() for _, mark in own]
@@ -130,16 +188,25 @@ def _against(
     for k, (student, own) in enumerate(marks.items()):
         apart = 1.02 ** (k - (len(marks) - 1) / 2)
         x = [float(setting) * apart for setting, _ in own]
-        traces.append(mark_trace([mark for _, mark in own], x, edges, first + k, name=names[student]))
+        traces.append(
+            mark_trace([mark for _, mark in own], x, edges, first + k, name=names[student])
+        )
     span = [np.log10(min(settings) / 1.2), np.log10(max(settings) * 1.2)]
     ticks = {"tickmode": "array", "tickvals": settings, "ticktext": [number(s) for s in settings]}
     style = layout(
-        440, xaxis=axis(_AXES.get(dim, dim), True, [np.array(settings, dtype=float)]) | ticks | {"range": span},
-        yaxis=axis(y_label, True) | log_ticks([np.array(edges)], 3.5) | {"range": [np.log10(e) for e in edges]},
-    )  # fmt: skip
+        440,
+        xaxis=axis(_AXES.get(dim, dim), True, [np.array(settings, dtype=float)])
+        | ticks
+        | {"range": span},
+        yaxis=axis(y_label, True)
+        | log_ticks([np.array(edges)], 3.5)
+        | {"range": [np.log10(e) for e in edges]},
+    )
     style["showlegend"] = True
     style["shapes"] = reference_lines(lines)
-    columns = marks_table([((s, v), mark) for s, own in marks.items() for v, mark in own], ("student", dim))
+    columns = marks_table(
+        [((s, v), mark) for s, own in marks.items() for v, mark in own], ("student", dim)
+    )
     alt = f"{title}. " + "; ".join(f"{mark.label}: {shown(mark)}" for mark in every) + "."
     return Figure(id, title, caption, alt, {"data": traces, "layout": style}, columns)
 
@@ -162,19 +229,29 @@ def _two(value: float) -> str:
     return f"{value:.2f}".replace("-", "−") if np.isfinite(value) else number(value)
 
 
-def _power_law(table: xr.Dataset, student: str, own: list[tuple[Any, Mark]], k: int) -> list[dict[str, Any]]:
+def _power_law(
+    table: xr.Dataset, student: str, own: list[tuple[Any, Mark]], k: int
+) -> list[dict[str, Any]]:
     """The fitted line through the middle of the points; none where a point is only a bound."""
     if "exponent" not in table or len(own) < 2 or any(mark.kind != "exact" for _, mark in own):
         return []
     slope = float(table["exponent"].sel(student=student))
-    x, y = (np.log([float(v) for v in values]) for values in ([s for s, _ in own], [m.value for _, m in own]))
+    x, y = (
+        np.log([float(v) for v in values])
+        for values in ([s for s, _ in own], [m.value for _, m in own])
+    )
     ends = np.array([x.min(), x.max()])
     line = {"color": SERIES[k % 7], "width": 1.6, "dash": DASHES[k % 7]}
     data = {"x": short(np.exp(ends)), "y": short(np.exp(y.mean() + slope * (ends - x.mean())))}
-    return [{"type": "scatter", "mode": "lines", "line": line, "hoverinfo": "skip", "showlegend": False} | data]
+    return [
+        {"type": "scatter", "mode": "lines", "line": line, "hoverinfo": "skip", "showlegend": False}
+        | data
+    ]
 
 
-def _predicted(table: xr.Dataset, marks: dict[str, list[tuple[Any, Mark]]]) -> dict[str, dict[str, list[float | None]]]:
+def _predicted(
+    table: xr.Dataset, marks: dict[str, list[tuple[Any, Mark]]]
+) -> dict[str, dict[str, list[float | None]]]:
     """Of each student and predictor, the mean over seeds in each of its settings."""
     found: dict[str, dict[str, list[float | None]]] = {}
     for student, own in marks.items():
@@ -182,7 +259,10 @@ def _predicted(table: xr.Dataset, marks: dict[str, list[tuple[Any, Mark]]]) -> d
         if "predicted" not in table:
             continue
         for name in table["predictor"].values.tolist():
-            values = [place(table, student, setting)["predicted"].sel(predictor=name).values for setting, _ in own]
+            values = [
+                place(table, student, setting)["predicted"].sel(predictor=name).values
+                for setting, _ in own
+            ]
             means = [float(np.nanmean(v)) if np.isfinite(v).any() else None for v in values]
             if any(mean is not None for mean in means):
                 found[student][name] = means
@@ -193,7 +273,22 @@ def _prediction(table: xr.Dataset, name: str, values: list[float | None], k: int
     """One predictor over the settings, in its own symbol."""
     _, settings = settings_of(table)
     words = PREDICTORS.get(name, name)
-    marker = {"symbol": f"{SYMBOLS[(k + 1) % 7]}-open", "size": 9, "color": MUTED, "line": {"width": 1.6}}
-    data = {"x": short(settings), "y": values, "name": plain(words), "mode": "lines+markers", "marker": marker}
+    marker = {
+        "symbol": f"{SYMBOLS[(k + 1) % 7]}-open",
+        "size": 9,
+        "color": MUTED,
+        "line": {"width": 1.6},
+    }
+    data = {
+        "x": short(settings),
+        "y": values,
+        "name": plain(words),
+        "mode": "lines+markers",
+        "marker": marker,
+    }
     line = {"color": MUTED, "width": 1, "dash": "dot"}
-    return {"type": "scatter", "line": line, "hovertemplate": f"%{{y:.3~g}}<extra>{plain(words)}</extra>"} | data
+    return {
+        "type": "scatter",
+        "line": line,
+        "hovertemplate": f"%{{y:.3~g}}<extra>{plain(words)}</extra>",
+    } | data

@@ -1,4 +1,6 @@
-"""A prediction drawn over what happened, run by run: all words of one run, and how far theory is off."""
+"""A prediction drawn over what happened, run by run: all words of one run, and how far theory is
+off.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,12 @@ def overlay_figure(
     compared: xr.DataArray | None = None,
     log_x: bool = True,
 ) -> Figure:
-    """Dots measured, lines predicted, and below ``100 (predicted − measured) / |measured|``; the reader picks a seed.
+    """Dots measured, lines predicted, and below ``100 (predicted − measured) / |measured|``; the
+    reader picks a seed.
 
-    Both have the dimensions ``seed``, ``word`` and ``step``. ``compared`` says where the difference is drawn (where
-    the quantity is large enough to speak of a relative error). The first seeds, words and some points are drawn.
+    Both have the dimensions ``seed``, ``word`` and ``step``. ``compared`` says where the difference
+    is drawn (where the quantity is large enough to speak of a relative error). The first seeds,
+    words and some points are drawn.
 
     >>> import xarray as xr
     >>> s = xr.DataArray([[[1.0, 2.0]]], {"seed": [0], "word": ["w"], "step": [1, 2]}, ("seed", "word", "step"))
@@ -44,7 +48,9 @@ def overlay_figure(
     wanted = ("seed", "word", "step")
     for array in (measured, predicted):
         if set(array.dims) != set(wanted):
-            raise AttnlabError(f"figure {id!r}: got the dimensions {array.dims}; expected seed, word and step")
+            raise AttnlabError(
+                f"figure {id!r}: got the dimensions {array.dims}; expected seed, word and step"
+            )
     m, p = measured.transpose(*wanted), predicted.transpose(*wanted)
     counts = m.sizes
     steps = m.step.values
@@ -55,11 +61,28 @@ def overlay_figure(
     off = 100 * (p - m) / abs(m).where(m != 0)
     if compared is not None:
         off = off.where(compared.broadcast_like(measured).transpose(*wanted).isel(part))
-    traces = [of_choice(trace, k) for k in range(m.sizes["seed"]) for trace in _run(m, p, off, k, x_label, y_label)]
-    style = layout(540, xaxis=axis(x_label, log_x, [steps[kept]], anchor="y2"), yaxis=axis(y_label, domain=[0.36, 1]))
-    style["yaxis2"] = axis("difference, %", domain=[0, 0.27], zeroline=True, zerolinecolor=VERMILLION, nticks=5)
-    alt = alt or f"{title}. Measured {y_label} as dots, predicted as lines, below their difference in %, seed by seed."
-    caption = caption or "Dots: measured. Lines: predicted. Below: the difference in % of what was measured."
+    traces = [
+        of_choice(trace, k)
+        for k in range(m.sizes["seed"])
+        for trace in _run(m, p, off, k, x_label, y_label)
+    ]
+    style = layout(
+        540,
+        xaxis=axis(x_label, log_x, [steps[kept]], anchor="y2"),
+        yaxis=axis(y_label, domain=[0.36, 1]),
+    )
+    style["yaxis2"] = axis(
+        "difference, %", domain=[0, 0.27], zeroline=True, zerolinecolor=VERMILLION, nticks=5
+    )
+    alt = (
+        alt
+        or f"{title}. Measured {y_label} as dots, predicted as lines, below their difference in "
+        "%, seed by seed."
+    )
+    caption = (
+        caption
+        or "Dots: measured. Lines: predicted. Below: the difference in % of what was measured."
+    )
     return Figure(
         id=id,
         title=title,
@@ -73,7 +96,9 @@ def overlay_figure(
     )
 
 
-def _run(m: xr.DataArray, p: xr.DataArray, off: xr.DataArray, k: int, x_label: str, y_label: str) -> list[Any]:
+def _run(
+    m: xr.DataArray, p: xr.DataArray, off: xr.DataArray, k: int, x_label: str, y_label: str
+) -> list[Any]:
     """The three traces of one seed, each with gaps between its words."""
     words = m.word.values.tolist()
     x = [*short(m.step.values), None] * len(words)
@@ -87,18 +112,44 @@ def _run(m: xr.DataArray, p: xr.DataArray, off: xr.DataArray, k: int, x_label: s
     theory = {"color": VERMILLION, "width": 1.6}
     common = {"type": "scatter", "x": x}
     return [
-        common | {"mode": "lines", "name": "predicted", "y": joined(p), "line": theory, "hoverinfo": "skip"},
-        common | {"mode": "markers", "name": "measured", "y": joined(m), "marker": marker, "text": text,
-                  "hovertemplate": f"{plain(y_label)} %{{y:.4~g}}{shape}"},
-        common | {"mode": "lines", "name": "difference", "y": joined(off), "yaxis": "y2", "showlegend": False,
-                  "line": {"color": faded(GREEN, 0.8), "width": 1.4}, "text": text,
-                  "hovertemplate": f"%{{y:.3~g}} %{shape}"},
-    ]  # fmt: skip
+        common
+        | {
+            "mode": "lines",
+            "name": "predicted",
+            "y": joined(p),
+            "line": theory,
+            "hoverinfo": "skip",
+        },
+        common
+        | {
+            "mode": "markers",
+            "name": "measured",
+            "y": joined(m),
+            "marker": marker,
+            "text": text,
+            "hovertemplate": f"{plain(y_label)} %{{y:.4~g}}{shape}",
+        },
+        common
+        | {
+            "mode": "lines",
+            "name": "difference",
+            "y": joined(off),
+            "yaxis": "y2",
+            "showlegend": False,
+            "line": {"color": faded(GREEN, 0.8), "width": 1.4},
+            "text": text,
+            "hovertemplate": f"%{{y:.3~g}} %{shape}",
+        },
+    ]
 
 
-def _table(m: xr.DataArray, p: xr.DataArray, off: xr.DataArray, x_label: str, y_label: str) -> dict[str, list[Any]]:
+def _table(
+    m: xr.DataArray, p: xr.DataArray, off: xr.DataArray, x_label: str, y_label: str
+) -> dict[str, list[Any]]:
     seeds, words, steps = (m[d].values for d in ("seed", "word", "step"))
-    grid = np.meshgrid(np.arange(len(seeds)), np.arange(len(words)), np.arange(len(steps)), indexing="ij")
+    grid = np.meshgrid(
+        np.arange(len(seeds)), np.arange(len(words)), np.arange(len(steps)), indexing="ij"
+    )
     return {
         "seed": seeds[grid[0].ravel()].tolist(),
         "word": words[grid[1].ravel()].tolist(),

@@ -19,7 +19,9 @@ _NEEDED = ("id", "statement", "verdict")
 
 @dataclass(frozen=True)
 class Grid:
-    """A small table that is read at a glance; ``tones``: ``good``, ``bad``, ``mixed``, ``h0`` … ``h4`` or empty."""
+    """A small table that is read at a glance; ``tones``: ``good``, ``bad``, ``mixed``, ``h0`` …
+    ``h4`` or empty.
+    """
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
@@ -46,7 +48,9 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Shaded:
-    """Sentences under a time slider, of which ``steps`` names the places; without a script the last is shown."""
+    """Sentences under a time slider, of which ``steps`` names the places; without a script the last
+    is shown.
+    """
 
     steps: tuple[str, ...]
     sentences: tuple[Sentence, ...]
@@ -56,9 +60,9 @@ class Shaded:
 class Figure:
     """One figure: what is drawn, what it says in words, and its numbers.
 
-    - ``plotly``: ``{"data", "layout", "frames"}`` in Plotly's terms and in the light colours. Text from data must have
-      gone through `plain`. Traces with ``meta = {"choice": k}`` are shown when the reader picks ``choices[k]``;
-      ``frames`` give a time slider.
+    - ``plotly``: ``{"data", "layout", "frames"}`` in Plotly's terms and in the light colours. Text
+      from data must have gone through `plain`. Traces with ``meta = {"choice": k}`` are shown when
+      the reader picks ``choices[k]``; ``frames`` give a time slider.
     - ``table``: column name → values, what the CSV button saves; ``note`` says what was left out.
     - ``grid``: shown instead of the plot, which then serves the image buttons only.
     - ``shaded``: shown instead of a plot; there is no image to save then.
@@ -82,9 +86,11 @@ class Figure:
 
 @dataclass(frozen=True)
 class Criterion:
-    """One measured number against its threshold; ``relation`` (``≤``, ``≥``) is shown before the threshold.
+    """One measured number against its threshold; ``relation`` (``≤``, ``≥``) is shown before the
+    threshold.
 
-    ``reading`` is the verdict in words (“holds on average”), ``runs`` how many runs are within and which is the worst.
+    ``reading`` is the verdict in words (“holds on average”), ``runs`` how many runs are within and
+    which is the worst.
     """
 
     name: str
@@ -101,7 +107,9 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Control:
-    """A case whose answer is known: ``ok`` if it came out as it ``should`` (``reject`` or ``accept``)."""
+    """A case whose answer is known: ``ok`` if it came out as it ``should`` (``reject`` or
+    ``accept``).
+    """
 
     id: str
     should: str
@@ -111,7 +119,8 @@ class Control:
 
 @dataclass(frozen=True)
 class Card:
-    """A verdict at a glance: a label, a statement, a verdict or None, and the number that says most.
+    """A verdict at a glance: a label, a statement, a verdict or None, and the number that says
+    most.
 
     Its verdict is a claim's (``VERDICTS``) or that of a sample ratio (``SAVINGS``).
     ``measure`` names the number, ``note`` stands beside the verdict, ``link`` is a section's id.
@@ -132,7 +141,9 @@ class Card:
 
 @dataclass(frozen=True)
 class Section:
-    """One part of the page; with a verdict it is a claim's, without it is general. ``facts`` stand at its end."""
+    """One part of the page; with a verdict it is a claim's, without it is general. ``facts`` stand
+    at its end.
+    """
 
     id: str
     title: str
@@ -171,7 +182,8 @@ class Section:
         command: str = "",
         body: Sequence[str] = (),
     ) -> Section:
-        """The section of one entry of ``claims.json``; what the record does not say is given by keyword.
+        """The section of one entry of ``claims.json``; what the record does not say is given by
+        keyword.
 
         >>> section = Section.from_claim({"id": "laws.sum", "statement": "Σs stays.", "verdict": "holds"})
         >>> section.title, section.verdict
@@ -179,7 +191,9 @@ class Section:
         """
         missing = [key for key in _NEEDED if key not in record]
         if missing:
-            raise AttnlabError(f"a claim's record lacks {', '.join(missing)}; got the fields {sorted(record)}")
+            raise AttnlabError(
+                f"a claim's record lacks {', '.join(missing)}; got the fields {sorted(record)}"
+            )
         return cls(
             id=record["id"],
             title=title or record["id"],
@@ -204,21 +218,28 @@ class Section:
     @property
     def contradicts(self) -> bool:
         """Whether a decided verdict is the opposite of the expected one."""
-        return self.verdict in _DECIDED and self.expected in _DECIDED and self.verdict != self.expected
+        return (
+            self.verdict in _DECIDED and self.expected in _DECIDED and self.verdict != self.expected
+        )
 
     @property
     def headline(self) -> Criterion | None:
-        """The criterion that says most: the first that has the section's verdict, else the first measured one."""
+        """The criterion that says most: the first that has the section's verdict, else the first
+        measured one.
+        """
         measured = [c for c in self.criteria if c.statistic is not None]
-        return next((c for c in measured if c.verdict == self.verdict), measured[0] if measured else None)
+        return next(
+            (c for c in measured if c.verdict == self.verdict), measured[0] if measured else None
+        )
 
 
 @dataclass(frozen=True)
 class Page:
-    """A whole page: the question, the answer in a sentence or two, the sections, where it comes from.
+    """A whole page: the question, the answer in a sentence or two, the sections, where it comes
+    from.
 
-    ``cards`` stand at the top; when there are none, every section with a verdict gets one. ``provenance`` is shown in
-    the footer, in its order: versions, seeds, machine, date, command.
+    ``cards`` stand at the top; when there are none, every section with a verdict gets one.
+    ``provenance`` is shown in the footer, in its order: versions, seeds, machine, date, command.
     """
 
     title: str
@@ -230,26 +251,33 @@ class Page:
 
     def __post_init__(self):
         _check_unique([section.id for section in self.sections], "section")
-        _check_unique([figure.id for section in self.sections for figure in section.figures], "figure")
+        _check_unique(
+            [figure.id for section in self.sections for figure in section.figures], "figure"
+        )
 
 
 def check_id(name: str, what: str) -> None:
     """Refuse an id that could not be an anchor or a file name."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9._-]*", name):
         raise AttnlabError(
-            f"the {what} id {name!r} is no anchor: begin with a letter, go on with letters, digits, dots, dashes"
+            f"the {what} id {name!r} is no anchor: begin with a letter, go on with letters, "
+            "digits, dots, dashes"
         )
 
 
 def _check_unique(names: list[str], what: str) -> None:
     doubles = sorted({name for name in names if names.count(name) > 1})
     if doubles:
-        raise AttnlabError(f"the {what} id {doubles[0]!r} occurs twice on the page; give each {what} its own")
+        raise AttnlabError(
+            f"the {what} id {doubles[0]!r} occurs twice on the page; give each {what} its own"
+        )
 
 
 def _check_verdict(verdict: str | None, where: str, known: Sequence[str] = VERDICTS) -> None:
     if verdict is not None and verdict not in known:
-        raise AttnlabError(f"{where} has the verdict {verdict!r}; expected one of {', '.join(known)}")
+        raise AttnlabError(
+            f"{where} has the verdict {verdict!r}; expected one of {', '.join(known)}"
+        )
 
 
 def _criterion(entry: Mapping[str, Any]) -> Criterion:
@@ -276,7 +304,9 @@ def _runs(counts: Mapping[str, Any]) -> str:
     '8 asked, 7 finished, 1 failed (1 × ValueError: no)'
     """
     said = ", ".join(f"{count} {name}" for name, count in counts.items() if name != "causes")
-    causes = "; ".join(f"{group['count']} × {group['cause']}" for group in counts.get("causes") or ())
+    causes = "; ".join(
+        f"{group['count']} × {group['cause']}" for group in counts.get("causes") or ()
+    )
     return f"{said} ({causes})" if causes else said
 
 
@@ -286,11 +316,17 @@ def _looks(looks: Sequence[Mapping[str, Any]]) -> str:
     >>> _looks([{"seeds": 8, "verdict": "inconclusive"}, {"seeds": 16, "verdict": "holds"}])
     '8 seeds: inconclusive; 16 seeds: holds'
     """
-    return "; ".join(f"{look['seeds']} seeds: {look['verdict']}" for look in looks) if len(looks) > 1 else ""
+    return (
+        "; ".join(f"{look['seeds']} seeds: {look['verdict']}" for look in looks)
+        if len(looks) > 1
+        else ""
+    )
 
 
 def _control(entry: Mapping[str, Any]) -> Control:
-    return Control(id=entry["id"], should=entry["should"], verdict=entry["verdict"], ok=bool(entry["ok"]))
+    return Control(
+        id=entry["id"], should=entry["should"], verdict=entry["verdict"], ok=bool(entry["ok"])
+    )
 
 
 def _count(seeds: Any) -> int | None:

@@ -1,4 +1,5 @@
-"""Colours: Okabe and Ito's palette, which people with any colour vision tell apart, and its twin for dark pages.
+"""Colours: Okabe and Ito's palette, which people with any colour vision tell apart, and its twin
+for dark pages.
 
 Figures are declared in the light colours; the page swaps each for its twin when it is shown dark.
 """

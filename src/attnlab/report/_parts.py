@@ -1,4 +1,6 @@
-"""The parts of a page as HTML: cards, sections, tables, figures, footer. Every text is escaped here."""
+"""The parts of a page as HTML: cards, sections, tables, figures, footer. Every text is escaped
+here.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,13 @@ from attnlab.report._text import embed, escape, interval, linked, number
 _LONG = 40  # characters from which on a cell is broken into lines
 _DENSE = 16  # rows from which on a table is set closer
 _MARKS = {"good": ("yes", "kept"), "bad": ("no", "broken"), "mixed": ("tilde", "in part")}
-_PLURAL = {"holds": "hold", "fails": "fail", "inconclusive": "inconclusive", "reported": "reported",
-           "not run": "not run"}  # fmt: skip
+_PLURAL = {
+    "holds": "hold",
+    "fails": "fail",
+    "inconclusive": "inconclusive",
+    "reported": "reported",
+    "not run": "not run",
+}
 
 
 def icon(name: str) -> str:
@@ -44,13 +51,16 @@ def element(tag: str, text: str, kind: str = "") -> str:
 
 
 def tally(page: Page) -> str:
-    """How many claims hold, fail, are undecided or not run, and how many contradict what was expected."""
+    """How many claims hold, fail, are undecided or not run, and how many contradict what was
+    expected.
+    """
     claims = [section for section in page.sections if section.verdict]
     if not claims:
         return ""
     counts = [(verdict, sum(s.verdict == verdict for s in claims)) for verdict in VERDICTS]
     shown = [
-        f'<li class="{v.replace(" ", "-")}">{icon(v.replace(" ", "-"))}<b>{n}</b> {v if n == 1 else _PLURAL[v]}</li>'
+        f'<li class="{v.replace(" ", "-")}">{icon(v.replace(" ", "-"))}<b>{n}</b> '
+        f"{v if n == 1 else _PLURAL[v]}</li>"
         for v, n in counts
         if n
     ]
@@ -63,7 +73,9 @@ def tally(page: Page) -> str:
         if decided and any(s.expected for s in claims)
         else ""
     )
-    return f'<ul class="tally" aria-label="Counts">{"".join(shown)}{alarm if against else calm}</ul>'
+    return (
+        f'<ul class="tally" aria-label="Counts">{"".join(shown)}{alarm if against else calm}</ul>'
+    )
 
 
 def expectation(section: Section) -> str:
@@ -93,7 +105,11 @@ def limit(criterion: Criterion) -> str:
     """The threshold with its relation."""
     if criterion.threshold is None:
         return "–"
-    text = interval(criterion.threshold) if isinstance(criterion.threshold, tuple) else number(criterion.threshold)
+    text = (
+        interval(criterion.threshold)
+        if isinstance(criterion.threshold, tuple)
+        else number(criterion.threshold)
+    )
     return f"{criterion.relation} {text}{_unit(criterion)}".strip()
 
 
@@ -115,7 +131,9 @@ def card(entry: Card) -> str:
     """One card; the whole of it is the link."""
     mark = icon("alarm") if entry.alarm else ""
     note = (
-        f'<span class="note{" alarm" if entry.alarm else ""}">{mark}{escape(entry.note)}</span>' if entry.note else ""
+        f'<span class="note{" alarm" if entry.alarm else ""}">{mark}{escape(entry.note)}</span>'
+        if entry.note
+        else ""
     )
     state = f'<span class="state">{pill(entry.verdict) if entry.verdict else ""}{note}</span>'
     inner = f"{state}{element('span', entry.label, 'label')}{element('span', entry.text, 'text')}{_number_of(entry)}"
@@ -161,7 +179,9 @@ def controls_table(controls: Sequence[Control]) -> str:
     head = ("Control", "Should", "Verdict", "Came out")
     rows = []
     for c in controls:
-        kind, name, word = ("good", "holds", "as it should") if c.ok else ("bad", "fails", "not as it should")
+        kind, name, word = (
+            ("good", "holds", "as it should") if c.ok else ("bad", "fails", "not as it should")
+        )
         mark = f'<span class="mark {kind}">{icon(name)}{word}</span>'
         texts = [escape(asked.get(c.should, c.should)), escape(c.verdict), mark]
         rows.append((f'<th scope="row">{escape(c.id)}</th>', *map(_cell, head[1:], texts)))
@@ -172,20 +192,26 @@ def figure(entry: Figure) -> str:
     """A figure with its title, controls, buttons, place for the drawing, caption and data."""
     name = escape(entry.id)
     tools = "".join(
-        f'<button type="button" data-save="{form}" aria-label="Save as {form.upper()}: {escape(entry.title)}">'
+        f'<button type="button" data-save="{form}" aria-label="Save as {form.upper()}: '
+        f'{escape(entry.title)}">'
         f"{form.upper()}</button>"
         for form in (("csv",) if entry.shaded else ("svg", "png", "csv"))
     )
     kind, place = _place(entry)
     data = {"plotly": entry.plotly, "table": entry.table, "note": entry.note, "title": entry.title}
     if entry.shaded:
-        changing = [{"shades": s.shades, "told": s.told, "right": s.right} for s in entry.shaded.sentences]
+        changing = [
+            {"shades": s.shades, "told": s.told, "right": s.right} for s in entry.shaded.sentences
+        ]
         data["shaded"] = {"steps": entry.shaded.steps, "sentences": changing}
     return (
-        f'<figure id="figure-{name}" data-figure="{name}" data-kind="{kind}"><div class="figure-head">'
-        f'<h3>{escape(entry.title)}</h3><div class="tools" role="group" aria-label="Save">{tools}</div></div>'
+        f'<figure id="figure-{name}" data-figure="{name}" data-kind="{kind}"><div '
+        'class="figure-head">'
+        f'<h3>{escape(entry.title)}</h3><div class="tools" role="group" '
+        f'aria-label="Save">{tools}</div></div>'
         f"{_choice(entry)}{_slider(entry)}{place}<figcaption>{escape(entry.caption)} "
-        f'{element("span", entry.note, "left-out")}</figcaption><script type="application/json">{embed(data)}</script>'
+        f"{element('span', entry.note, 'left-out')}</figcaption><script "
+        f'type="application/json">{embed(data)}</script>'
         "</figure>"
     )
 
@@ -202,7 +228,10 @@ def grid_table(grid: Grid, title: str) -> str:
 
     long = ' class="words"'
     rows = [
-        (f'<th scope="row"{long if len(row) > _LONG else ""}>{escape(row)}</th>', *map(cell, cells, tones))
+        (
+            f'<th scope="row"{long if len(row) > _LONG else ""}>{escape(row)}</th>',
+            *map(cell, cells, tones),
+        )
         for row, cells, tones in zip(grid.rows, grid.cells, grid.tones, strict=True)
     ]
     kind = "heat dense" if len(rows) >= _DENSE else "heat"
@@ -210,7 +239,9 @@ def grid_table(grid: Grid, title: str) -> str:
 
 
 def shaded_list(shaded: Shaded) -> str:
-    """Sentences with each word shaded as at the last step; the page's script changes shades and remarks only."""
+    """Sentences with each word shaded as at the last step; the page's script changes shades and
+    remarks only.
+    """
 
     def word(text: str, known: bool, shade: int) -> str:
         if not known:
@@ -219,9 +250,12 @@ def shaded_list(shaded: Shaded) -> str:
 
     def item(entry: Sentence) -> str:
         words = " ".join(map(word, entry.words, entry.known, entry.shades[-1]))
-        told = f'data-told data-right="{"yes" if entry.right[-1] else "no"}">{escape(entry.told[-1])}'
+        told = (
+            f'data-told data-right="{"yes" if entry.right[-1] else "no"}">{escape(entry.told[-1])}'
+        )
         return (
-            f'<li><p class="said" dir="auto">{words}</p><p class="told"><span class="label" dir="auto">'
+            f'<li><p class="said" dir="auto">{words}</p><p class="told"><span class="label" '
+            'dir="auto">'
             f"{escape(entry.label)}</span> <span {told}</span></p></li>"
         )
 
@@ -234,7 +268,8 @@ def section(entry: Section) -> str:
     parts = [
         f'<section id="{name}" class="{kind}" aria-labelledby="{name}--title"><header>',
         _state(entry),
-        f'<h2 id="{name}--title">{escape(entry.title)}</h2>{element("p", entry.statement, "statement")}</header>',
+        "<h2 "
+        f'id="{name}--title">{escape(entry.title)}</h2>{element("p", entry.statement, "statement")}</header>',
         _against(entry),
         element("p", entry.reason, "reason"),
         *(element("p", paragraph) for paragraph in entry.body),
@@ -252,7 +287,9 @@ def section(entry: Section) -> str:
 
 def footer(page: Page) -> str:
     """Where the page comes from."""
-    facts = "".join(f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in page.provenance.items())
+    facts = "".join(
+        f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in page.provenance.items()
+    )
     return f'<footer id="provenance"><h2>Where this comes from</h2><dl class="facts">{facts}</dl></footer>'
 
 
@@ -273,10 +310,11 @@ def _unit(criterion: Criterion) -> str:
 def _choice(entry: Figure) -> str:
     if not entry.choices:
         return ""
-    options = "".join(f'<option value="{k}">{escape(choice)}</option>' for k, choice in enumerate(entry.choices))
-    return (
-        f'<div class="control"><label>{escape(entry.choice_label)} <select data-choice>{options}</select></label></div>'
+    options = "".join(
+        f'<option value="{k}">{escape(choice)}</option>' for k, choice in enumerate(entry.choices)
     )
+    select = f"<select data-choice>{options}</select>"
+    return f'<div class="control"><label>{escape(entry.choice_label)} {select}</label></div>'
 
 
 def _place(entry: Figure) -> tuple[str, str]:
@@ -291,14 +329,20 @@ def _place(entry: Figure) -> tuple[str, str]:
 
 
 def _slider(entry: Figure) -> str:
-    names = entry.shaded.steps if entry.shaded else [frame["name"] for frame in entry.plotly.get("frames") or []]
+    names = (
+        entry.shaded.steps
+        if entry.shaded
+        else [frame["name"] for frame in entry.plotly.get("frames") or []]
+    )
     if not names:
         return ""
     last = len(names) - 1
     now = escape(names[last])
     return (
-        '<div class="control slider"><button type="button" data-play aria-label="Play through training">Play</button>'
-        f'<label>Step <input type="range" min="0" max="{last}" value="{last}" aria-valuetext="{now}" data-frame>'
+        '<div class="control slider"><button type="button" data-play aria-label="Play through '
+        'training">Play</button>'
+        f'<label>Step <input type="range" min="0" max="{last}" value="{last}" '
+        f'aria-valuetext="{now}" data-frame>'
         f"</label><output>{now}</output></div>"
     )
 
@@ -321,7 +365,10 @@ def _against(entry: Section) -> str:
 
 
 def _explained(entry: Section) -> str:
-    asked = (("How it was measured", entry.how_measured), ("What would refute it", entry.refuted_by))
+    asked = (
+        ("How it was measured", entry.how_measured),
+        ("What would refute it", entry.refuted_by),
+    )
     parts = [f"<div><h3>{title}</h3><p>{escape(text)}</p></div>" for title, text in asked if text]
     return f'<div class="pair">{"".join(parts)}</div>' if parts else ""
 

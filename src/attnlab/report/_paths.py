@@ -10,7 +10,16 @@ import numpy as np
 from attnlab._errors import AttnlabError
 from attnlab.report._page import Figure
 from attnlab.report._palette import DASHES, SERIES, faded
-from attnlab.report._prepare import axis, hidden_note, layout, lines_of, reference_lines, short, some_runs, thinned
+from attnlab.report._prepare import (
+    axis,
+    hidden_note,
+    layout,
+    lines_of,
+    reference_lines,
+    short,
+    some_runs,
+    thinned,
+)
 from attnlab.report._text import plain
 
 MAX_LINES = 40
@@ -36,8 +45,9 @@ def paths_figure(
 ) -> Figure:
     """One thin line per entry of each group; lines without any value are no lines.
 
-    ``groups``: name → (x, y), labelled arrays with the dimension ``along``; x may be that dimension alone, shared by
-    all lines. ``ends`` marks where each line stops; at most ``most`` lines of a group are drawn.
+    ``groups``: name → (x, y), labelled arrays with the dimension ``along``; x may be that dimension
+    alone, shared by all lines. ``ends`` marks where each line stops; at most ``most`` lines of a
+    group are drawn.
 
     >>> import xarray as xr
     >>> y = xr.DataArray([[0.0, 1.0]], {"seed": [3], "step": [0, 10]}, ("seed", "step"))
@@ -58,7 +68,12 @@ def paths_figure(
         drawn[0].append(x)
         drawn[1].append(y)
         traces += _traces(name, x, y, names, SERIES[k % 7], DASHES[k % 7], (x_label, y_label), ends)
-        columns = ([name] * x.size, np.repeat(names, len(kept)).tolist(), short(x.ravel()), short(y.ravel()))
+        columns = (
+            [name] * x.size,
+            np.repeat(names, len(kept)).tolist(),
+            short(x.ravel()),
+            short(y.ravel()),
+        )
         for column, values in zip(table, columns, strict=True):
             table[column] += values
     style = layout(440, xaxis=axis(x_label, log_x, drawn[0]), yaxis=axis(y_label, log_y, drawn[1]))
@@ -69,10 +84,20 @@ def paths_figure(
     note = [_note(counts, points), hidden_note(drawn[0], log_x), hidden_note(drawn[1], log_y)]
     alt = alt or f"{title}. {y_label} against {x_label}: thin lines of {', '.join(groups)}."
     caption = caption or "One thin line per word and seed."
-    return Figure(id, title, caption, alt, {"data": traces, "layout": style}, table, " ".join(filter(None, note)))
+    return Figure(
+        id,
+        title,
+        caption,
+        alt,
+        {"data": traces, "layout": style},
+        table,
+        " ".join(filter(None, note)),
+    )
 
 
-def _lines(xs: Any, ys: Any, along: str, most: int) -> tuple[np.ndarray, np.ndarray, list[str], int]:
+def _lines(
+    xs: Any, ys: Any, along: str, most: int
+) -> tuple[np.ndarray, np.ndarray, list[str], int]:
     """x and y (line × point) of the lines that are drawn, their labels, and how many there are."""
     y, names = lines_of(ys, along)
     if tuple(xs.dims) == (along,):
@@ -86,14 +111,18 @@ def _lines(xs: Any, ys: Any, along: str, most: int) -> tuple[np.ndarray, np.ndar
 
 
 def _thin(x: np.ndarray, log: bool) -> np.ndarray:
-    """Points along the lines: even over the axis where the lines share it, else even along the lines."""
+    """Points along the lines: even over the axis where the lines share it, else even along the
+    lines.
+    """
     count = x.shape[1]
     if count <= _POINTS:
         return np.arange(count)
     if log and len(x) and (np.diff(x[0]) > 0).all():
         return thinned(x[0], lines=1, log=True, most=_POINTS)
     # Training happens early: along paths, more points where steps are first.
-    return np.unique(np.concatenate([[0], np.geomspace(1, count - 1, _POINTS - 1).round().astype(int)]))
+    return np.unique(
+        np.concatenate([[0], np.geomspace(1, count - 1, _POINTS - 1).round().astype(int)])
+    )
 
 
 def _traces(
@@ -120,9 +149,15 @@ def _traces(
     if ends and len(x):
         marker = {"color": color, "size": 6}
         stops = [np.flatnonzero(np.isfinite(a * b))[-1] for a, b in zip(x, y, strict=True)]
-        places = {"x": short([a[i] for a, i in zip(x, stops, strict=True)]),
-                  "y": short([b[i] for b, i in zip(y, stops, strict=True)])}  # fmt: skip
-        traces.append(common | {"mode": "markers", "marker": marker, "showlegend": False, "hoverinfo": "skip"} | places)
+        places = {
+            "x": short([a[i] for a, i in zip(x, stops, strict=True)]),
+            "y": short([b[i] for b, i in zip(y, stops, strict=True)]),
+        }
+        traces.append(
+            common
+            | {"mode": "markers", "marker": marker, "showlegend": False, "hoverinfo": "skip"}
+            | places
+        )
     return traces
 
 

@@ -24,19 +24,36 @@ _CHOICES, _POINTS, _ROWS = 24, 80, 16
 
 
 def phase_figure(
-    data: xr.Dataset, *, id: str, title: str, caption: str = "", alt: str = "", names: Sequence[str] = PHASES
+    data: xr.Dataset,
+    *,
+    id: str,
+    title: str,
+    caption: str = "",
+    alt: str = "",
+    names: Sequence[str] = PHASES,
 ) -> Figure:
-    """One word's score (above) and norm (below) on a logarithmic step axis; the reader picks word and seed.
+    """One word's score (above) and norm (below) on a logarithmic step axis; the reader picks word
+    and seed.
 
-    ``data``: ``score``, ``norm`` and ``phase`` (a number into ``names``) with the dimensions seed, step, word.
+    ``data``: ``score``, ``norm`` and ``phase`` (a number into ``names``) with the dimensions seed,
+    step, word.
     """
     for name in ("score", "norm", "phase"):
         if name not in data or not {"seed", "step", "word"} <= set(data[name].dims):
-            raise AttnlabError(f"figure {id!r} needs {name!r} with the dimensions seed, step and word")
+            raise AttnlabError(
+                f"figure {id!r} needs {name!r} with the dimensions seed, step and word"
+            )
     pairs = [(s, w) for s in range(data.sizes["seed"]) for w in range(data.sizes["word"])]
     drawn = pairs[:_CHOICES]
     traces, choices = [], []
-    table: dict[str, list[Any]] = {"seed": [], "word": [], "step": [], "phase": [], "score": [], "norm": []}
+    table: dict[str, list[Any]] = {
+        "seed": [],
+        "word": [],
+        "step": [],
+        "phase": [],
+        "score": [],
+        "norm": [],
+    }
     for k, (s, w) in enumerate(drawn):
         one = data.isel(seed=s, word=w)
         seed, word = str(one.seed.values), str(one.word.values)
@@ -49,19 +66,38 @@ def phase_figure(
         table["phase"] += [None if np.isnan(v) else names[int(v)] for v in phase]
         table["score"] += short(one.score.values[steps])
         table["norm"] += short(one.norm.values[steps])
-    style = layout(520, xaxis=axis("step", True, [data.step.values], anchor="y2"), yaxis=axis("score s", nticks=6))
-    style["yaxis"]["domain"], style["yaxis2"] = [0.44, 1], axis("norm |ν|", domain=[0, 0.38], nticks=5)
+    style = layout(
+        520,
+        xaxis=axis("step", True, [data.step.values], anchor="y2"),
+        yaxis=axis("score s", nticks=6),
+    )
+    style["yaxis"]["domain"], style["yaxis2"] = (
+        [0.44, 1],
+        axis("norm |ν|", domain=[0, 0.38], nticks=5),
+    )
     style["showlegend"] = True
     note = (
-        f"{len(drawn)} of {len(pairs)} words and seeds can be chosen and are saved." if len(drawn) < len(pairs) else ""
+        f"{len(drawn)} of {len(pairs)} words and seeds can be chosen and are saved."
+        if len(drawn) < len(pairs)
+        else ""
     )
     caption = caption or (
-        "Suppressed: the score falls first. Waiting: it is small still. Rising: it has reached the onset. Saturated: "
-        "it grows at half of its fastest pace in log time, or slower. The axis begins at the first recorded step."
+        "Suppressed: the score falls first. Waiting: it is small still. Rising: it has reached "
+        "the onset. Saturated: "
+        "it grows at half of its fastest pace in log time, or slower. The axis begins at the "
+        "first recorded step."
     )
     alt = alt or f"{title}. Score and norm of one word against step, with its phases shaded."
     return Figure(
-        id, title, caption, alt, {"data": traces, "layout": style}, table, note, tuple(choices), choice_label="Word"
+        id,
+        title,
+        caption,
+        alt,
+        {"data": traces, "layout": style},
+        table,
+        note,
+        tuple(choices),
+        choice_label="Word",
     )
 
 
@@ -85,15 +121,30 @@ def _story(one: xr.Dataset, names: Sequence[str], label: str) -> list[dict[str, 
             values = one[quantity].values[there]
             low, high = float(np.nanmin(values)), float(np.nanmax(values))
             room = 0.06 * (high - low) or 0.1
-            shades = _shades(spans, names, (low - room, high + (3 if panel == "y" else 1) * room), panel)
-            traces += [*shades, *([_titles(spans, names, high + 2 * room, x)] if panel == "y" else [])]
+            shades = _shades(
+                spans, names, (low - room, high + (3 if panel == "y" else 1) * room), panel
+            )
+            traces += [
+                *shades,
+                *([_titles(spans, names, high + 2 * room, x)] if panel == "y" else []),
+            ]
     kept, phase = _kept(one)
     said = ["" if np.isnan(v) else names[int(v)] for v in phase]
     for panel, quantity, color in (("y", "score", BLUE), ("y2", "norm", VERMILLION)):
         hover = f"{quantity} %{{y:.4~g}}<br>step %{{x}}<br>%{{text}}<extra>{plain(label)}</extra>"
         line = {"color": color, "width": 2.4, "dash": "solid" if panel == "y" else "dash"}
-        data = {"x": short(one.step.values[kept]), "y": short(one[quantity].values[kept]), "text": said}
-        look = {"mode": "lines", "name": quantity, "line": line, "yaxis": panel, "hovertemplate": hover}
+        data = {
+            "x": short(one.step.values[kept]),
+            "y": short(one[quantity].values[kept]),
+            "text": said,
+        }
+        look = {
+            "mode": "lines",
+            "name": quantity,
+            "line": line,
+            "yaxis": panel,
+            "hovertemplate": hover,
+        }
         traces.append({"type": "scatter"} | look | data)
     return traces
 
@@ -102,16 +153,34 @@ def _spans(x: np.ndarray, phase: np.ndarray) -> list[tuple[float, float, int]]:
     """Stretches of one phase: from its first step to the next one's first."""
     starts = [0, *(np.flatnonzero(np.diff(phase)) + 1).tolist()]
     ends = [*starts[1:], len(x) - 1]
-    return [(float(x[a]), float(x[b]), int(phase[a])) for a, b in zip(starts, ends, strict=True) if x[b] > x[a]]
+    return [
+        (float(x[a]), float(x[b]), int(phase[a]))
+        for a, b in zip(starts, ends, strict=True)
+        if x[b] > x[a]
+    ]
 
 
-def _shades(spans: Any, names: Sequence[str], heights: tuple[float, float], panel: str) -> list[dict[str, Any]]:
+def _shades(
+    spans: Any, names: Sequence[str], heights: tuple[float, float], panel: str
+) -> list[dict[str, Any]]:
     shades, seen = [], set()
     for start, end, phase in spans:
         color = _COLORS[phase % len(_COLORS)]
-        x, y = [start, start, end, end, start], [heights[0], heights[1], heights[1], heights[0], heights[0]]
-        look = {"fill": "toself", "fillcolor": faded(color, 0.2), "line": {"width": 0}, "mode": "lines"}
-        legend = {"showlegend": panel == "y" and phase not in seen, "legendgroup": names[phase], "name": names[phase]}
+        x, y = (
+            [start, start, end, end, start],
+            [heights[0], heights[1], heights[1], heights[0], heights[0]],
+        )
+        look = {
+            "fill": "toself",
+            "fillcolor": faded(color, 0.2),
+            "line": {"width": 0},
+            "mode": "lines",
+        }
+        legend = {
+            "showlegend": panel == "y" and phase not in seen,
+            "legendgroup": names[phase],
+            "name": names[phase],
+        }
         seen.add(phase)
         place = {"x": short(x), "y": short(y), "yaxis": panel, "hoverinfo": "skip"}
         shades.append({"type": "scatter"} | look | legend | place)
@@ -119,33 +188,61 @@ def _shades(spans: Any, names: Sequence[str], heights: tuple[float, float], pane
 
 
 def _titles(spans: Any, names: Sequence[str], height: float, x: np.ndarray) -> dict[str, Any]:
-    """The names of the phases above the curve, where there is room for them; the legend has them all."""
+    """The names of the phases above the curve, where there is room for them; the legend has them
+    all.
+    """
     whole = np.log(x[-1] / x[0])
     wide = [(a, b, phase) for a, b, phase in spans if np.log(b / a) > 0.24 * whole]
     place = {"x": short([np.sqrt(a * b) for a, b, _ in wide]), "y": short([height] * len(wide))}
     text = {"text": [names[phase] for *_, phase in wide], "textfont": {"size": 12, "color": INK}}
-    look = {"type": "scatter", "mode": "text", "hoverinfo": "skip", "showlegend": False, "name": "phases"}
+    look = {
+        "type": "scatter",
+        "mode": "text",
+        "hoverinfo": "skip",
+        "showlegend": False,
+        "name": "phases",
+    }
     return look | place | text
 
 
 def phase_table(data: xr.Dataset, *, id: str, title: str, caption: str = "") -> Figure:
-    """Every word's phases over the seeds: how often it is suppressed, when it sets off and when it saturates."""
+    """Every word's phases over the seeds: how often it is suppressed, when it sets off and when it
+    saturates.
+    """
     words = data.word.values.tolist()
     cells = []
     for word in words[:_ROWS]:
         one = data.sel(word=word)
         dips = int(one.suppressed_until.notnull().sum())
-        cells.append([
-            f"{dips} of {one.sizes['seed']}",
-            number(float(one.depth.min())) if dips else "–",
-            _middle(one.onset), _middle(one.saturation), _middle(one.score.isel(step=-1)),
-        ])  # fmt: skip
-    columns = ["seeds in which it is first suppressed", "lowest score, change from the start", "sets off at step",
-               "saturates at step", "final score"]  # fmt: skip
+        cells.append(
+            [
+                f"{dips} of {one.sizes['seed']}",
+                number(float(one.depth.min())) if dips else "–",
+                _middle(one.onset),
+                _middle(one.saturation),
+                _middle(one.score.isel(step=-1)),
+            ]
+        )
+    columns = [
+        "seeds in which it is first suppressed",
+        "lowest score, change from the start",
+        "sets off at step",
+        "saturates at step",
+        "final score",
+    ]
     tones = [[""] * len(columns) for _ in cells]
-    caption = caption or "Medians over seeds, in brackets the smallest and largest; a dash: it did not happen."
+    caption = (
+        caption
+        or "Medians over seeds, in brackets the smallest and largest; a dash: it did not happen."
+    )
     figure = heat_table(
-        [str(w) for w in words[:_ROWS]], columns, cells, id=id, title=title, tones=tones, caption=caption
+        [str(w) for w in words[:_ROWS]],
+        columns,
+        cells,
+        id=id,
+        title=title,
+        tones=tones,
+        caption=caption,
     )
     note = f"{_ROWS} of {len(words)} words are shown; all are saved." if len(words) > _ROWS else ""
     return dataclasses.replace(figure, table=_every(data), note=note)
@@ -157,15 +254,27 @@ def _middle(values: xr.DataArray) -> str:
         return "–"
     middle = number(float(np.median(known)))
     missing = values.size - len(known)
-    span = f" [{number(float(known.min()))}, {number(float(known.max()))}]" if len(known) > 1 else ""
+    span = (
+        f" [{number(float(known.min()))}, {number(float(known.max()))}]" if len(known) > 1 else ""
+    )
     return middle + span + (f", not in {missing}" if missing else "")
 
 
 def _every(data: xr.Dataset) -> dict[str, list[Any]]:
     """All words of all seeds."""
-    names = {"suppressed_until": "suppressed until step", "depth": "lowest score, change from the start",
-             "onset": "sets off at step", "saturation": "saturates at step"}  # fmt: skip
+    names = {
+        "suppressed_until": "suppressed until step",
+        "depth": "lowest score, change from the start",
+        "onset": "sets off at step",
+        "saturation": "saturates at step",
+    }
     seeds, words = data.seed.values.tolist(), data.word.values.tolist()
-    table = {"seed": [s for s in seeds for _ in words], "word": [str(w) for _ in seeds for w in words]}
-    columns = {label: short(data[name].transpose("seed", "word").values.ravel()) for name, label in names.items()}
+    table = {
+        "seed": [s for s in seeds for _ in words],
+        "word": [str(w) for _ in seeds for w in words],
+    }
+    columns = {
+        label: short(data[name].transpose("seed", "word").values.ravel())
+        for name, label in names.items()
+    }
     return table | columns

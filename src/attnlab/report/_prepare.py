@@ -1,4 +1,6 @@
-"""From arrays to what is drawn: seeds first, few points, short numbers; and the layout that all figures share."""
+"""From arrays to what is drawn: seeds first, few points, short numbers; and the layout that all
+figures share.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Noto S
 
 
 def seeds_first(values: Any, what: str) -> tuple[np.ndarray, list[Any]]:
-    """An array (seed × x) and its seeds, from a labelled array with a ``seed`` dimension, or from a plain one."""
+    """An array (seed × x) and its seeds, from a labelled array with a ``seed`` dimension, or from a
+    plain one.
+    """
     seeds = None
     if hasattr(values, "dims"):
         if "seed" in values.dims:
@@ -28,7 +32,10 @@ def seeds_first(values: Any, what: str) -> tuple[np.ndarray, list[Any]]:
     array = np.asarray(values, dtype=float)
     array = array[None] if array.ndim == 1 else array
     if array.ndim != 2:
-        raise AttnlabError(f"{what} has {array.ndim} axes; expected (seed × x): select or average the other axes first")
+        raise AttnlabError(
+            f"{what} has {array.ndim} axes; expected (seed × x): select or average the other axes "
+            "first"
+        )
     return array, list(range(len(array))) if seeds is None else seeds
 
 
@@ -36,12 +43,15 @@ def axis_values(x: Any, length: int, what: str) -> np.ndarray:
     """The x axis, checked against the length of what is drawn over it."""
     x = np.asarray(x)
     if x.shape != (length,):
-        raise AttnlabError(f"x has shape {x.shape}, {what} has {length} columns; expected one x for each column")
+        raise AttnlabError(
+            f"x has shape {x.shape}, {what} has {length} columns; expected one x for each column"
+        )
     return x
 
 
 def thinned(x: np.ndarray, lines: int, log: bool = False, most: int = MAX_POINTS) -> np.ndarray:
-    """Indices of the points to draw: evenly spread over the axis as it is shown, both ends kept, about ``most``.
+    """Indices of the points to draw: evenly spread over the axis as it is shown, both ends kept,
+    about ``most``.
 
     >>> thinned(np.arange(10_000), lines=1)[[0, -1]].tolist(), len(thinned(np.arange(10_000), lines=1))
     ([0, 9999], 400)
@@ -53,7 +63,9 @@ def thinned(x: np.ndarray, lines: int, log: bool = False, most: int = MAX_POINTS
     if not log or np.sum(x > 0) < 2:
         return even
     positive = x[x > 0]
-    nearest = np.searchsorted(x, np.geomspace(positive.min(), positive.max(), most - 1)).clip(0, len(x) - 1)
+    nearest = np.searchsorted(x, np.geomspace(positive.min(), positive.max(), most - 1)).clip(
+        0, len(x) - 1
+    )
     return np.unique(np.concatenate([[0], nearest, [len(x) - 1]]))
 
 
@@ -63,17 +75,21 @@ def some_runs(count: int, most: int = MAX_RUNS) -> np.ndarray:
 
 
 def lines_of(values: Any, along: str = "step") -> tuple[np.ndarray, list[str]]:
-    """An array (line × along) and a label for each line, from a labelled array with any other dimensions.
+    """An array (line × along) and a label for each line, from a labelled array with any other
+    dimensions.
 
     >>> import xarray as xr
     >>> lines_of(xr.DataArray([[1, 2]], {"seed": [7], "step": [0, 1]}, ("seed", "step")))[1]
     ['seed 7']
     """
     if along not in getattr(values, "dims", ()):
-        raise AttnlabError(f"got {getattr(values, 'dims', 'a plain array')}; expected a labelled array with {along!r}")
-    return np.atleast_2d(values.transpose(..., along).values.astype(float).reshape(-1, values.sizes[along])), labels_of(
-        values, [d for d in values.dims if d != along]
-    )
+        raise AttnlabError(
+            f"got {getattr(values, 'dims', 'a plain array')}; expected a labelled array with "
+            f"{along!r}"
+        )
+    return np.atleast_2d(
+        values.transpose(..., along).values.astype(float).reshape(-1, values.sizes[along])
+    ), labels_of(values, [d for d in values.dims if d != along])
 
 
 def labels_of(values: Any, dims: Sequence[str]) -> list[str]:
@@ -89,7 +105,10 @@ def labels_of(values: Any, dims: Sequence[str]) -> list[str]:
 def of_choice(trace: dict[str, Any], choice: int) -> dict[str, Any]:
     """The trace as one of a choice: the first choice is shown until another is made."""
     shown = trace.get("visible", True)
-    return trace | {"visible": shown if choice == 0 else False, "meta": {"choice": choice, "visible": shown}}
+    return trace | {
+        "visible": shown if choice == 0 else False,
+        "meta": {"choice": choice, "visible": shown},
+    }
 
 
 def short(values: Any) -> list[Any]:
@@ -101,7 +120,10 @@ def short(values: Any) -> list[Any]:
     array = np.asarray(values)
     if array.dtype.kind in "iu":
         return array.tolist()
-    return [float(f"{value:.6g}") if np.isfinite(value) else None for value in array.astype(float).tolist()]
+    return [
+        float(f"{value:.6g}") if np.isfinite(value) else None
+        for value in array.astype(float).tolist()
+    ]
 
 
 def quantiles(runs: np.ndarray, levels: Sequence[float]) -> list[np.ndarray]:
@@ -123,11 +145,17 @@ def thinning_note(kept: int, of: int) -> str:
 def hidden_note(values: Sequence[np.ndarray], log: bool) -> str:
     """What the reader must know of values that a logarithmic axis cannot show."""
     hidden = sum(int(np.sum(array <= 0)) for array in values) if log else 0
-    return f"{hidden} values at or below zero are not shown on the logarithmic axis." if hidden else ""
+    return (
+        f"{hidden} values at or below zero are not shown on the logarithmic axis." if hidden else ""
+    )
 
 
-def axis(title: str = "", log: bool = False, values: Sequence[np.ndarray] = (), **more: Any) -> dict[str, Any]:
-    """An axis in the common style; a logarithmic one has its ticks at powers of ten as far as the values allow."""
+def axis(
+    title: str = "", log: bool = False, values: Sequence[np.ndarray] = (), **more: Any
+) -> dict[str, Any]:
+    """An axis in the common style; a logarithmic one has its ticks at powers of ten as far as the
+    values allow.
+    """
     style: dict[str, Any] = {
         "title": {"text": plain(title), "font": {"size": 13, "color": MUTED}, "standoff": 8},
         "type": "log" if log else "linear",
@@ -147,7 +175,9 @@ def axis(title: str = "", log: bool = False, values: Sequence[np.ndarray] = (), 
 
 
 def log_ticks(values: Sequence[np.ndarray], fine: float = 1.8) -> dict[str, Any]:
-    """Ticks of a logarithmic axis: powers of ten; 1, 2, 5 where it spans fewer than ``fine``; else Plotly's own."""
+    """Ticks of a logarithmic axis: powers of ten; 1, 2, 5 where it spans fewer than ``fine``; else
+    Plotly's own.
+    """
     positive = [array[np.isfinite(array) & (array > 0)] for array in values]
     positive = np.concatenate([np.ravel(array) for array in positive]) if positive else np.ones(1)
     if not len(positive):
@@ -171,8 +201,19 @@ def layout(height: int, *, top: int = 40, **more: Any) -> dict[str, Any]:
         "paper_bgcolor": PAPER,
         "plot_bgcolor": PAPER,
         "hovermode": "closest",
-        "hoverlabel": {"bgcolor": PANEL, "bordercolor": MUTED, "font": {"color": INK, "size": 13}, "namelength": -1},
-        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "font": {"size": 13, "color": INK}},
+        "hoverlabel": {
+            "bgcolor": PANEL,
+            "bordercolor": MUTED,
+            "font": {"color": INK, "size": 13},
+            "namelength": -1,
+        },
+        "legend": {
+            "orientation": "h",
+            "x": 0,
+            "y": 1.02,
+            "yanchor": "bottom",
+            "font": {"size": 13, "color": INK},
+        },
         "modebar": {"bgcolor": PAPER, "color": MUTED, "activecolor": INK},
     }
     return style | more
@@ -181,13 +222,17 @@ def layout(height: int, *, top: int = 40, **more: Any) -> dict[str, Any]:
 def reference_lines(
     levels: Mapping[str, float], *, vertical: bool = False, drawn: Sequence[np.ndarray] = ()
 ) -> list[dict[str, Any]]:
-    """A thin labelled line at each value, over the first panel; above all that is ``drawn`` its label is below it."""
+    """A thin labelled line at each value, over the first panel; above all that is ``drawn`` its
+    label is below it.
+    """
     known = [array[np.isfinite(array)] for array in drawn]
     top = max((float(array.max()) for array in known if array.size), default=np.inf)
     shapes = []
     for name, value in levels.items():
         ends = (
-            {"x0": value, "x1": value, "y0": 0, "y1": 1} if vertical else {"x0": 0, "x1": 1, "y0": value, "y1": value}
+            {"x0": value, "x1": value, "y0": 0, "y1": 1}
+            if vertical
+            else {"x0": 0, "x1": 1, "y0": value, "y1": value}
         )
         label = {"text": plain(name), "font": {"size": 12, "color": MUTED}, "padding": 4}
         place = {"textposition": "end", "textangle": 0} | (
@@ -196,7 +241,11 @@ def reference_lines(
             else {"yanchor": "top" if value >= 0.95 * top else "bottom", "xanchor": "right"}
         )
         shapes.append(
-            {"type": "line", "xref": "x" if vertical else "x domain", "yref": "y domain" if vertical else "y"}
+            {
+                "type": "line",
+                "xref": "x" if vertical else "x domain",
+                "yref": "y domain" if vertical else "y",
+            }
             | ends
             | {"line": {"color": MUTED, "width": 1.2, "dash": "dot"}, "label": label | place}
         )

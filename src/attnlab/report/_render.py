@@ -26,7 +26,8 @@ from attnlab.report._text import embed, escape
 def render(page: Page) -> str:
     """The page as one self-contained HTML document; the same page gives the same text.
 
-    A content security policy allows the page's own three scripts, by their hash, and no connection to anywhere.
+    A content security policy allows the page's own three scripts, by their hash, and no connection
+    to anywhere.
     """
     has_figures = any(entry.figures for entry in page.sections)
     theme, plotly, script = _asset("theme.js"), _plotly() if has_figures else "", _asset("page.js")
@@ -34,7 +35,8 @@ def render(page: Page) -> str:
         [
             "<!doctype html>",
             '<html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{_policy(theme, plotly, script)}">',
+            '<meta http-equiv="Content-Security-Policy" '
+            f'content="{_policy(theme, plotly, script)}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f'<meta name="generator" content="attnlab {escape(__version__)}">',
             '<meta name="color-scheme" content="light dark">',
@@ -57,7 +59,9 @@ def write_page(page: Page, path: str | Path) -> Path:
     """Render the page into a file, which is complete or as it was before, never half written."""
     path = place(path)
     if is_folder(path):
-        raise AttnlabError(f"{path} is a folder; expected the name of a file such as {path / 'report.html'}")
+        raise AttnlabError(
+            f"{path} is a folder; expected the name of a file such as {path / 'report.html'}"
+        )
     text = render(page)
     if is_remote(path):
         _put(path, text)
@@ -78,14 +82,18 @@ def write_page(page: Page, path: str | Path) -> Path:
 
 
 def write_folder(page: Page, folder: str | Path) -> Path:
-    """Write ``report.html``, and beside it each figure's drawing and data as ``figures/<id>.json`` and ``.csv``."""
+    """Write ``report.html``, and beside it each figure's drawing and data as ``figures/<id>.json``
+    and ``.csv``.
+    """
     out = place(folder)
     path = write_page(page, out / "report.html")
     figures = out / "figures"
     make_folder(figures)
     for figure in (f for entry in page.sections for f in entry.figures):
         if figure.plotly:
-            _put(figures / f"{figure.id}.json", json.dumps(figure.plotly, ensure_ascii=False) + "\n")
+            _put(
+                figures / f"{figure.id}.json", json.dumps(figure.plotly, ensure_ascii=False) + "\n"
+            )
         table = io.StringIO(newline="")
         writer = csv.writer(table)
         writer.writerow(figure.table)
@@ -101,7 +109,9 @@ def _put(path: Path, text: str) -> None:
     try:
         put_bytes(path, text.encode())
     except OSError as error:
-        raise AttnlabError(f"cannot write {path} ({error}): make it writable, then say `attnlab report`") from error
+        raise AttnlabError(
+            f"cannot write {path} ({error}): make it writable, then say `attnlab report`"
+        ) from error
 
 
 def _bar(page: Page) -> str:
@@ -116,8 +126,14 @@ def _rail(page: Page) -> str:
     items = []
     for entry in page.sections:
         kind = (entry.verdict or "plain").replace(" ", "-")
-        mark = f'{icon(kind)}<span class="unseen">{escape(entry.verdict)}: </span>' if entry.verdict else ""
-        items.append(f'<li class="{kind}"><a href="#{escape(entry.id)}">{mark}{escape(entry.id)}</a></li>')
+        mark = (
+            f'{icon(kind)}<span class="unseen">{escape(entry.verdict)}: </span>'
+            if entry.verdict
+            else ""
+        )
+        items.append(
+            f'<li class="{kind}"><a href="#{escape(entry.id)}">{mark}{escape(entry.id)}</a></li>'
+        )
     return f'<nav class="rail" aria-label="Sections"><ul>{"".join(items)}</ul></nav>'
 
 
@@ -129,16 +145,22 @@ def _top(page: Page) -> str:
     return (
         f'<div class="top"><h1>{escape(page.title)}</h1>{element("p", page.question, "question")}'
         f"{element('p', page.summary, 'summary')}{verdicts}"
-        "<noscript><p>The figures are drawn by a script, which this browser does not run; all verdicts, numbers and "
+        "<noscript><p>The figures are drawn by a script, which this browser does not run; all "
+        "verdicts, numbers and "
         "tables are below.</p></noscript></div>"
     )
 
 
 def _policy(*scripts: str) -> str:
-    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts if text]
+    hashes = [
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in scripts
+        if text
+    ]
     allowed = " ".join(f"'sha256-{value}'" for value in hashes)
     return (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; "
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: "
+        "blob:; "
         "base-uri 'none'; form-action 'none'"
     )
 

@@ -1,4 +1,6 @@
-"""The numbers of learning curves as tables: needed samples and ratios, what was tuned, what lies beyond."""
+"""The numbers of learning curves as tables: needed samples and ratios, what was tuned, what lies
+beyond.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _TUNED = {"step_size": "step size", "weight_decay": "weight decay"}
 
 
 def answers_table(table: xr.Dataset, *, id: str, title: str) -> Figure:
-    """Needed samples, share of seeds that reach the level by themselves, ratio and verdict, row by row."""
+    """Needed samples, share of seeds that reach the level by themselves, ratio and verdict, row by
+    row.
+    """
     rows, cells = [], []
     for label, one in _places(table):
         needed = needed_mark(one, label, table.attrs["score"])
@@ -31,18 +35,30 @@ def answers_table(table: xr.Dataset, *, id: str, title: str) -> Figure:
         reach = f"{share:.0%}".replace("%", " %")
         cells.append([_needed_words(needed), reach, saved, str(one["verdict"].values) or "–"])
         rows.append(label)
-    columns = ["needed samples, 95 % interval", "seeds that reach it", "ratio, 95 % interval", "verdict"]
+    columns = [
+        "needed samples, 95 % interval",
+        "seeds that reach it",
+        "ratio, 95 % interval",
+        "verdict",
+    ]
     return _plain_table(
-        rows, columns, cells, id=id, title=title,
-        caption=f"Ratio: samples needed by {table.attrs['against']} over those needed here; above 1 is a saving. “No "
-                "advantage”: the interval excludes a saving of 1.25 times or more.",
-    )  # fmt: skip
+        rows,
+        columns,
+        cells,
+        id=id,
+        title=title,
+        caption=f"Ratio: samples needed by {table.attrs['against']} over those needed here; above "
+        "1 is a saving. “No "
+        "advantage”: the interval excludes a saving of 1.25 times or more.",
+    )
 
 
 def tuning_table(
     table: xr.Dataset, *, id: str, title: str, offered: Mapping[str, Sequence[float]] | None = None
 ) -> Figure | None:
-    """How often validation chose each value, and the share of fits still falling; None if not stored."""
+    """How often validation chose each value, and the share of fits still falling; None if not
+    stored.
+    """
     names = [name for name in _TUNED if name in table]
     if not names:
         return None
@@ -55,18 +71,29 @@ def tuning_table(
         counts = [int((one[name] == value).sum()) for name in names for value in chosen[name]]
         late = [float(one["unsettled"].mean())] if "unsettled" in one else []
         cells.append(
-            [*(f"{count} of {ran}" for count in counts), *(f"{share:.1%}".replace("%", " %") for share in late)]
+            [
+                *(f"{count} of {ran}" for count in counts),
+                *(f"{share:.1%}".replace("%", " %") for share in late),
+            ]
         )
     columns += ["still falling"] if "unsettled" in table else []
     return _plain_table(
-        students, columns, cells, id=id, title=title,
-        caption="Every student was offered the same values, and each fit's were chosen by its loss on validation data "
-                "that are not counted in n. Still falling: loss fell by over 5 % in the last fifth of the steps.",
-    )  # fmt: skip
+        students,
+        columns,
+        cells,
+        id=id,
+        title=title,
+        caption="Every student was offered the same values, and each fit's were chosen by its "
+        "loss on validation data "
+        "that are not counted in n. Still falling: loss fell by over 5 % in the last fifth of the "
+        "steps.",
+    )
 
 
 def further_table(table: xr.Dataset, *, id: str, title: str) -> Figure | None:
-    """What a power law expects for the level, and how well it predicted what was measured; None if not stored."""
+    """What a power law expects for the level, and how well it predicted what was measured; None if
+    not stored.
+    """
     if "extrapolated_said" not in table:
         return None
     rows, cells = [], []
@@ -83,10 +110,15 @@ def further_table(table: xr.Dataset, *, id: str, title: str) -> Figure | None:
     if len(rows) > 1 and all(cell == cells[0] for cell in cells):
         rows, cells = ["all students"], cells[:1]
     return _plain_table(
-        rows, ["samples expected", "in words, with the back-test"], cells, id=id, title=title,
-        caption="A power law fitted to the whole curve. It is believed only if the first half of the sizes predicted "
-                "the second half (the back-test).",
-    )  # fmt: skip
+        rows,
+        ["samples expected", "in words, with the back-test"],
+        cells,
+        id=id,
+        title=title,
+        caption="A power law fitted to the whole curve. It is believed only if the first half of "
+        "the sizes predicted "
+        "the second half (the back-test).",
+    )
 
 
 def _places(table: xr.Dataset) -> list[tuple[str, xr.Dataset]]:
@@ -96,7 +128,9 @@ def _places(table: xr.Dataset) -> list[tuple[str, xr.Dataset]]:
     for student in (str(s) for s in table["student"].values):
         for setting in settings:
             words = label_of(dim, setting) if len(settings) > 1 else ""
-            found.append((f"{student}, {words}" if words else student, place(table, student, setting)))
+            found.append(
+                (f"{student}, {words}" if words else student, place(table, student, setting))
+            )
     return found
 
 
@@ -113,9 +147,14 @@ def _bounds(mark: Mark) -> str:
 def _values(found: np.ndarray, offered: Sequence[float]) -> list[float]:
     """What was offered, else what was chosen at least once."""
     if len(offered):
-        return [float(np.float32(value)) if found.dtype == np.float32 else float(value) for value in offered]
+        return [
+            float(np.float32(value)) if found.dtype == np.float32 else float(value)
+            for value in offered
+        ]
     return np.unique(found[~np.isnan(found)]).tolist()
 
 
-def _plain_table(rows: list[str], columns: list[str], cells: list[list[Any]], **more: Any) -> Figure:
+def _plain_table(
+    rows: list[str], columns: list[str], cells: list[list[Any]], **more: Any
+) -> Figure:
     return heat_table(rows, columns, cells, tones=[["" for _ in row] for row in cells], **more)

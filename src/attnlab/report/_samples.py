@@ -27,19 +27,22 @@ _ELSEWHERE = ("settings", "command", "summary", "cards", "title", "question")
 def samples_page(data: Data, about: Mapping[str, Any]) -> Page:
     """One page about the needed samples of some students.
 
-    ``data["samples"]`` is what ``attnlab.studies.tabulate`` returns: the score with dimensions (student, features,
-    seed, size); ``needed``, ``ratio`` and ``exponent`` with ``_low``, ``_high``, ``_kind``; ``verdict``, ``reached``;
-    and, where stored, ``predicted``, ``extrapolated``, ``unsettled`` and the tuning that was chosen.
+    ``data["samples"]`` is what ``attnlab.studies.tabulate`` returns: the score with dimensions
+    (student, features, seed, size); ``needed``, ``ratio`` and ``exponent`` with ``_low``,
+    ``_high``, ``_kind``; ``verdict``, ``reached``; and, where stored, ``predicted``,
+    ``extrapolated``, ``unsettled`` and the tuning that was chosen.
 
-    ``about``: ``summary`` (sentences), ``cards`` (label, text, headline, measure, verdict), ``command`` and
-    ``settings``. All else is shown as where the page comes from.
+    ``about``: ``summary`` (sentences), ``cards`` (label, text, headline, measure, verdict),
+    ``command`` and ``settings``. All else is shown as where the page comes from.
     """
     table, settings = data["samples"], about.get("settings") or {}
     cards = tuple(card_of_entry(entry) for entry in about.get("cards") or ())
     return Page(
         title=str(about.get("title", "attnlab: how many samples does attention save?")),
         question=str(about.get("question", "How many samples does each student need?")),
-        summary="" if cards else " ".join(map(str, about.get("summary") or ())),  # cards say it at a glance
+        summary=""
+        if cards
+        else " ".join(map(str, about.get("summary") or ())),  # cards say it at a glance
         sections=(
             _curves(table, settings),
             _needed(table),
@@ -58,28 +61,47 @@ def write_samples(folder: str | Path, data: Data, about: Mapping[str, Any]) -> P
 
 
 def _curves(table: xr.Dataset, settings: Mapping[str, Any]) -> Section:
-    y_label, what = "", "the error is E(ŷ − g)²/Var g on points without noise: 1 for a constant, 0 for the truth"
+    y_label, what = (
+        "",
+        "the error is E(ŷ − g)²/Var g on points without noise: 1 for a constant, 0 for the truth",
+    )
     if settings.get("classes"):
-        y_label, what = "share of wrong labels", "the error is the share of wrong labels on points without noise"
+        y_label, what = (
+            "share of wrong labels",
+            "the error is the share of wrong labels on points without noise",
+        )
     level = number(float(table.attrs["level"]))
     return Section(
-        "curves", "Learning curves",
+        "curves",
+        "Learning curves",
         f"How the {table.attrs['score']} goes with the number of training samples n; {what}.",
-        figures=(learning_curves(table, id="learning_curves", title=f"When is {table.attrs['score']} {level} reached?",
-                                 y_label=y_label),),
-    )  # fmt: skip
+        figures=(
+            learning_curves(
+                table,
+                id="learning_curves",
+                title=f"When is {table.attrs['score']} {level} reached?",
+                y_label=y_label,
+            ),
+        ),
+    )
 
 
 def _needed(table: xr.Dataset) -> Section:
-    title, figures = "Needed samples", [needed_figure(table, id="needed", title="Samples needed for the level")]
+    title, figures = (
+        "Needed samples",
+        [needed_figure(table, id="needed", title="Samples needed for the level")],
+    )
     if is_numeric(table):
         title = "Needed samples, and how they grow"
-        figures[0] = needed_figure(table, id="needed", title="Samples needed, against the number of features")
+        figures[0] = needed_figure(
+            table, id="needed", title="Samples needed, against the number of features"
+        )
     figures.append(answers_table(table, id="answers", title="The same in numbers"))
     further = further_table(table, id="further", title="What a power law expects")
     figures += [further] if further is not None else []
     statement = (
-        "Where the curve over seeds first meets the level, interpolated in log n between the sizes that were run."
+        "Where the curve over seeds first meets the level, interpolated in log n between the sizes "
+        "that were run."
     )
     return Section("needed", title, statement, figures=tuple(figures))
 
@@ -95,7 +117,10 @@ def _ratio(table: xr.Dataset) -> tuple[Section, ...]:
 
 
 def _fits(table: xr.Dataset, settings: Mapping[str, Any]) -> tuple[Section, ...]:
-    offered = {"step_size": settings.get("step_sizes") or (), "weight_decay": settings.get("weight_decays") or ()}
+    offered = {
+        "step_size": settings.get("step_sizes") or (),
+        "weight_decay": settings.get("weight_decays") or (),
+    }
     figure = tuning_table(table, id="tuning", title="What validation data chose", offered=offered)
     if figure is None:
         return ()

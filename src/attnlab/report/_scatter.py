@@ -31,10 +31,11 @@ def scatter_figure(
     lines: Mapping[str, float] | None = None,
     marks: Mapping[str, float] | None = None,
 ) -> Figure:
-    """Dots of each group at (x, y); pairs that are not both finite are left out and counted in the note.
+    """Dots of each group at (x, y); pairs that are not both finite are left out and counted in the
+    note.
 
-    ``groups``: name → (x, y), labelled arrays of the same dimensions or plain ones. ``identity`` draws y = x;
-    ``lines`` and ``marks``: label → y or x of a thin line.
+    ``groups``: name → (x, y), labelled arrays of the same dimensions or plain ones. ``identity``
+    draws y = x; ``lines`` and ``marks``: label → y or x of a thin line.
 
     >>> figure = scatter_figure({"words": ([1, 2, np.nan], [1, 2, 3])}, id="f", title="t", identity=True)
     >>> figure.table["x"], figure.note
@@ -66,7 +67,15 @@ def scatter_figure(
     style["showlegend"] = True
     alt = alt or f"{title}. {y_label} against {x_label}: one dot for each of {', '.join(groups)}."
     caption = caption or "One dot per word and seed."
-    return Figure(id, title, caption, alt, {"data": traces, "layout": style}, table, _note(asked, absent, left))
+    return Figure(
+        id,
+        title,
+        caption,
+        alt,
+        {"data": traces, "layout": style},
+        table,
+        _note(asked, absent, left),
+    )
 
 
 def _flat(name: str, xs: Any, ys: Any) -> tuple[np.ndarray, np.ndarray, list[str]]:
@@ -79,13 +88,22 @@ def _flat(name: str, xs: Any, ys: Any) -> tuple[np.ndarray, np.ndarray, list[str
         names = [f"{name} {k}" for k in range(np.size(xs))]
     x, y = np.asarray(xs, dtype=float).ravel(), np.asarray(ys, dtype=float).ravel()
     if x.shape != y.shape:
-        raise AttnlabError(f"group {name!r} has {x.size} values of x and {y.size} of y; expected as many of both")
+        raise AttnlabError(
+            f"group {name!r} has {x.size} values of x and {y.size} of y; expected as many of both"
+        )
     return x, y, names
 
 
-def _dots(name: str, x: Any, y: Any, names: list[str], k: int, x_label: str, y_label: str) -> dict[str, Any]:
+def _dots(
+    name: str, x: Any, y: Any, names: list[str], k: int, x_label: str, y_label: str
+) -> dict[str, Any]:
     color = SERIES[k % 7]
-    marker = {"color": faded(color, 0.5), "size": 8, "symbol": SYMBOLS[k % 7], "line": {"color": color, "width": 1}}
+    marker = {
+        "color": faded(color, 0.5),
+        "size": 8,
+        "symbol": SYMBOLS[k % 7],
+        "line": {"color": color, "width": 1},
+    }
     hover = f"%{{text}}<br>{plain(x_label)} %{{x:.4~g}}<br>{plain(y_label)} %{{y:.4~g}}<extra>{plain(name)}</extra>"
     data = {"x": short(x), "y": short(y), "text": [plain(n) for n in names], "hovertemplate": hover}
     return {"type": "scatter", "mode": "markers", "name": plain(name), "marker": marker} | data

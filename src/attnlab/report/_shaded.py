@@ -23,10 +23,11 @@ _NEEDED = ("weight", "word", "known", "label", "predicted", "probability")
 def shaded_figure(sentences: xr.Dataset, *, id: str, title: str, caption: str = "") -> Figure:
     """Sentences with each word's background as strong as its share of the attention.
 
-    ``sentences``: ``weight`` (sentence, place, step), ``word`` and ``known`` (sentence, place; an empty word is beyond
-    the end), ``label`` (sentence), ``predicted`` and ``probability`` of the label (sentence, step). A shade is
-    100 · weight / (the sentence's largest weight at any step), so that twice as strong is twice the attention. Words
-    after the 80th are shown as one, with the sum of their weights.
+    ``sentences``: ``weight`` (sentence, place, step), ``word`` and ``known`` (sentence, place; an
+    empty word is beyond the end), ``label`` (sentence), ``predicted`` and ``probability`` of the
+    label (sentence, step). A shade is 100 · weight / (the sentence's largest weight at any step),
+    so that twice as strong is twice the attention. Words after the 80th are shown as one, with the
+    sum of their weights.
 
     >>> import xarray as xr
     >>> steps = ("sentence", "step")
@@ -39,21 +40,33 @@ def shaded_figure(sentences: xr.Dataset, *, id: str, title: str, caption: str = 
     """
     lacking = [name for name in _NEEDED if name not in sentences]
     if lacking or not sentences.sizes.get("sentence"):
-        raise AttnlabError(f"figure {id!r} has no sentence, or lacks {', '.join(lacking) or 'none'} of what it shows")
+        raise AttnlabError(
+            f"figure {id!r} has no sentence, or lacks {', '.join(lacking) or 'none'} of what it "
+            "shows"
+        )
     steps = thinned(sentences["step"].values, 1, most=_STEPS)
     kept = sentences.isel(sentence=slice(_SENTENCES), step=steps)
     names = [f"{step}" for step in kept["step"].values.tolist()]
     rows = [_row(kept.isel(sentence=k)) for k in range(kept.sizes["sentence"])]
     return Figure(
-        id, title, caption or _CAPTION, title, {}, _table(rows, names),
-        _note(sentences, len(rows), len(names)), shaded=Shaded(tuple(names), tuple(row.entry() for row in rows)),
-    )  # fmt: skip
+        id,
+        title,
+        caption or _CAPTION,
+        title,
+        {},
+        _table(rows, names),
+        _note(sentences, len(rows), len(names)),
+        shaded=Shaded(tuple(names), tuple(row.entry() for row in rows)),
+    )
 
 
 _CAPTION = (
-    "The stronger a word is shaded, the more of its sentence's attention it gets: full strength is the largest weight "
-    "that any word of the sentence has at any step, and half of it is half the attention. Grey words in italics are "
-    "not in the vocabulary: they get no attention. Below each sentence its label, then what the model says at this "
+    "The stronger a word is shaded, the more of its sentence's attention it gets: full strength "
+    "is the largest weight "
+    "that any word of the sentence has at any step, and half of it is half the attention. Grey "
+    "words in italics are "
+    "not in the vocabulary: they get no attention. Below each sentence its label, then what the "
+    "model says at this "
     "step, with the probability that it gives to the label, and the word that gets most."
 )
 
@@ -75,10 +88,13 @@ class _Row:
         peak = self.weight.max() if self.weight.size else 0.0
         shades = np.rint(100 * self.weight / (peak or 1.0)).astype(int)
         return Sentence(
-            tuple(self.words), tuple(self.known), self.label,
+            tuple(self.words),
+            tuple(self.known),
+            self.label,
             shades=tuple(tuple(row) for row in shades.tolist()),
-            told=tuple(self._told(k) for k in range(len(self.predicted))), right=tuple(self.right),
-        )  # fmt: skip
+            told=tuple(self._told(k) for k in range(len(self.predicted))),
+            right=tuple(self.right),
+        )
 
     def _told(self, k: int) -> str:
         said = f"{'✓' if self.right[k] else '✗'} says {quoted([self.predicted[k]])}, "
@@ -88,28 +104,44 @@ class _Row:
             return f"{said}; it knows no word of this"
         first = int(alone.argmax())
         equal = np.isclose(alone, alone[first], rtol=1e-4) & np.array(self.known[: len(alone)])
-        share, different = percent(alone[first]), len({self.words[k] for k in np.flatnonzero(equal)})
+        share, different = (
+            percent(alone[first]),
+            len({self.words[k] for k in np.flatnonzero(equal)}),
+        )
         if different > 1:
             return f"{said}; {different} words get most, {share} each"
         return f"{said}; most on {quoted([self.words[first]])}, {share}{' at each place' if equal.sum() > 1 else ''}"
 
 
 def _row(one: xr.Dataset) -> _Row:
-    """A sentence up to its last word; words beyond ``_WORDS`` are one, with the sum of their weights."""
+    """A sentence up to its last word; words beyond ``_WORDS`` are one, with the sum of their
+    weights.
+    """
     words = [str(word) for word in one["word"].values.tolist()]
     length = max((k + 1 for k, word in enumerate(words) if word), default=0)
     known = one["known"].values.astype(bool)[:length]
     weight = one["weight"].transpose("step", "place").values.astype(float)[:, :length]
     weight = np.where(known & np.isfinite(weight), weight, 0.0)
-    kept, there = [shortened(word) for word in words[: min(length, _WORDS)]], known[:_WORDS].tolist()
+    kept, there = (
+        [shortened(word) for word in words[: min(length, _WORDS)]],
+        known[:_WORDS].tolist(),
+    )
     if length > _WORDS:
         kept, there = [*kept, f"… {length - _WORDS} more words"], [*there, True]
         weight = np.column_stack([weight[:, :_WORDS], weight[:, _WORDS:].sum(axis=1)])
-    label, predicted = str(one["label"].values), [str(each) for each in one["predicted"].values.tolist()]
+    label, predicted = (
+        str(one["label"].values),
+        [str(each) for each in one["predicted"].values.tolist()],
+    )
     return _Row(
-        kept, there, weight, shortened(label), [shortened(each) for each in predicted],
-        probability=one["probability"].values.astype(float).tolist(), right=[each == label for each in predicted],
-    )  # fmt: skip
+        kept,
+        there,
+        weight,
+        shortened(label),
+        [shortened(each) for each in predicted],
+        probability=one["probability"].values.astype(float).tolist(),
+        right=[each == label for each in predicted],
+    )
 
 
 def _table(rows: list[_Row], steps: list[str]) -> dict[str, list[Any]]:
@@ -122,7 +154,9 @@ def _table(rows: list[_Row], steps: list[str]) -> dict[str, list[Any]]:
         "known": ["yes" if known else "no" for row in rows for known in row.known],
     }
     for k, step in enumerate(steps):
-        table[f"attention at step {step}"] = [value for row in rows for value in short(row.weight[k])]
+        table[f"attention at step {step}"] = [
+            value for row in rows for value in short(row.weight[k])
+        ]
     return table
 
 

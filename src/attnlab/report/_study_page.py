@@ -1,4 +1,6 @@
-"""The page of ``attnlab study``: does attention pay on a user's own texts, what does it attend to, is it good?"""
+"""The page of ``attnlab study``: does attention pay on a user's own texts, what does it attend to,
+is it good?
+"""
 
 from __future__ import annotations
 
@@ -22,41 +24,65 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Data = Mapping[str, "xr.Dataset"]
-_ELSEWHERE = ("settings", "command", "summary", "cards", "absent", "title", "question", "reading", "tuned",
-              "extrapolation", "seconds", "peak_memory", "advice", "verdicts")  # fmt: skip
+_ELSEWHERE = (
+    "settings",
+    "command",
+    "summary",
+    "cards",
+    "absent",
+    "title",
+    "question",
+    "reading",
+    "tuned",
+    "extrapolation",
+    "seconds",
+    "peak_memory",
+    "advice",
+    "verdicts",
+)
 
 
 def study_page(data: Data, about: Mapping[str, Any]) -> Page:
     """One page about a user's labelled texts; every data set may be missing, or have no entry.
 
-    - ``lengths``: ``length`` (sentence). ``curves``: ``accuracy`` (student, seed, size), attribute ``target``.
-      ``needed``: ``value``, ``low``, ``high``, ``kind`` (student), attribute ``target``.
-    - ``sentences``: as ``shaded_figure`` takes them. ``words`` (rank): ``word``, ``score``, ``norm``, ``purity``,
-      ``excess``, ``frequency``, ``leaning``, ``onset``, attribute ``step``. ``training`` (seed, step): ``attended_…``,
-      ``loss…``, ``accuracy_…``, attribute ``best_step``. ``pairs``: ``weight``, ``score``, ``norm`` (pair, which,
-      step), ``word`` (pair, which), ``sentence`` (pair). ``deletion``: ``top``, ``other`` with ``_low``, ``_high``.
-      ``sen`` (rank): ``word``, ``scaled_norm``, ``predicted_scaled_norm``, ``sen_error``.
-    - ``ends`` (seed): ``accuracy_test``, ``gradient``, ``sharpness``, ``trace``. ``agreement``: ``share`` (seed,
-      other). ``path``: ``loss`` (t), attributes ``barrier``, ``place``. ``polish`` (seed): ``l2``, ``loss``,
-      ``gradient``, ``accuracy_test``, ``kind``.
+    - ``lengths``: ``length`` (sentence). ``curves``: ``accuracy`` (student, seed, size), attribute
+      ``target``. ``needed``: ``value``, ``low``, ``high``, ``kind`` (student), attribute
+      ``target``.
+    - ``sentences``: as ``shaded_figure`` takes them. ``words`` (rank): ``word``, ``score``,
+      ``norm``, ``purity``, ``excess``, ``frequency``, ``leaning``, ``onset``, attribute ``step``.
+      ``training`` (seed, step): ``attended_…``, ``loss…``, ``accuracy_…``, attribute ``best_step``.
+      ``pairs``: ``weight``, ``score``, ``norm`` (pair, which, step), ``word`` (pair, which),
+      ``sentence`` (pair). ``deletion``: ``top``, ``other`` with ``_low``, ``_high``. ``sen``
+      (rank): ``word``, ``scaled_norm``, ``predicted_scaled_norm``, ``sen_error``.
+    - ``ends`` (seed): ``accuracy_test``, ``gradient``, ``sharpness``, ``trace``. ``agreement``:
+      ``share`` (seed, other). ``path``: ``loss`` (t), attributes ``barrier``, ``place``. ``polish``
+      (seed): ``l2``, ``loss``, ``gradient``, ``accuracy_test``, ``kind``.
     - ``variants`` (student, other): a ranking as ``compare_page`` takes it.
 
-    ``about`` as for ``dynamics_page``, and: ``reading``, what was read and dropped; ``tuned``, ``extrapolation`` and
-    ``advice``, sentences; ``seconds`` and ``peak_memory`` (bytes, or words). ``absent`` says why something is not
-    shown, by the name of the data set or of the section. A card stands at the top, and again in the section that it
-    links to.
+    ``about`` as for ``dynamics_page``, and: ``reading``, what was read and dropped; ``tuned``,
+    ``extrapolation`` and ``advice``, sentences; ``seconds`` and ``peak_memory`` (bytes, or words).
+    ``absent`` says why something is not shown, by the name of the data set or of the section. A
+    card stands at the top, and again in the section that it links to.
 
     >>> page = study_page({}, {"absent": {"pays": "there are 50 rows only"}})
     >>> [section.id for section in page.sections], page.sections[1].body[0][-40:]
     (['data', 'pays', 'words', 'good', 'try', 'again'], 'not shown, since there are 50 rows only.')
     """
-    about, data = harmless(about), {name: one for name, one in data.items() if all(one.sizes.values())}
+    about, data = (
+        harmless(about),
+        {name: one for name, one in data.items() if all(one.sizes.values())},
+    )
     absent = {key: str(value) for key, value in (about.get("absent") or {}).items()}
     cards = tuple(card_of_entry(entry) for entry in about.get("cards") or ())
     said = {card.text for card in cards}  # what a card says need not be said twice
     return Page(
         title=str(about.get("title", "attnlab: a study of your texts")),
-        question=str(about.get("question", "Does attention pay here, which words does it attend to, and is it good?")),
+        question=str(
+            about.get(
+                "question",
+                "Does attention pay here, which words does it attend to, and is it good?",
+            )
+        ),
         summary=" ".join(str(each) for each in about.get("summary") or () if str(each) not in said),
         sections=(
             data_section(data, about.get("reading") or {}, absent, _own(cards, "data")),
@@ -85,9 +111,10 @@ def _again(about: Mapping[str, Any]) -> Section:
     section = again_section(about)
     used = {"time": _duration(about.get("seconds")), "peak memory": _size(about.get("peak_memory"))}
     return replace(
-        section, statement="The same command on the same files gives the same numbers.",
+        section,
+        statement="The same command on the same files gives the same numbers.",
         facts={name: text for name, text in used.items() if text} | section.facts,
-    )  # fmt: skip
+    )
 
 
 def _duration(seconds: Any) -> str:

@@ -1,4 +1,6 @@
-"""What the parts of a study's page have in common: users' text made safe to show, counts and shares, plain tables."""
+"""What the parts of a study's page have in common: users' text made safe to show, counts and
+shares, plain tables.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,11 @@ from attnlab.report._text import number
 WORD = 32  # characters of a word that are shown
 LINE = 120  # characters of a text that are shown
 _TEXT = 4000  # characters of a sentence of the study's own
-# Control characters, half of a surrogate pair (a file name that is no text), and marks that turn the direction of all
-# that follows: none can be shown, and some would break the page or its file.
-_UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
+# Control characters, half of a surrogate pair (a file name that is no text), and marks that turn
+# the direction of all that follows: none can be shown, and some would break the page or its file.
+_UNSEEN = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
+)
 
 
 def shortened(text: Any, most: int = WORD) -> str:
@@ -70,7 +74,9 @@ def counted(value: Any) -> str:
     >>> counted(None), counted(25000)
     ('–', '25\u202f000')
     """
-    return "–" if value is None or not np.isfinite(value) else f"{int(value):,}".replace(",", "\u202f")
+    return (
+        "–" if value is None or not np.isfinite(value) else f"{int(value):,}".replace(",", "\u202f")
+    )
 
 
 def percent(value: Any) -> str:
@@ -79,11 +85,14 @@ def percent(value: Any) -> str:
     >>> percent(0.1234), percent(None), percent(1.0)
     ('12.3\xa0%', '–', '100\xa0%')
     """
-    return "–" if value is None or not np.isfinite(value) else f"{number(100 * float(value))}\u00a0%"
+    return (
+        "–" if value is None or not np.isfinite(value) else f"{number(100 * float(value))}\u00a0%"
+    )
 
 
 def quoted(words: Iterable[Any]) -> str:
-    """Words of the texts in a sentence of ours, each isolated so that right-to-left script turns nothing else.
+    """Words of the texts in a sentence of ours, each isolated so that right-to-left script turns
+    nothing else.
 
     >>> quoted(["good", "bad"]).replace("\u2068", "").replace("\u2069", "")
     '“good”, “bad”'
@@ -101,7 +110,8 @@ def plain_table(
     shown: Mapping[str, Sequence[str]] | None = None,
     tones: Mapping[str, Sequence[str]] | None = None,
 ) -> Figure:
-    """Columns of numbers and words under their names; ``shown`` gives the words for a column whose numbers are saved.
+    """Columns of numbers and words under their names; ``shown`` gives the words for a column whose
+    numbers are saved.
 
     ``tones``: column → ``h0`` … ``h4`` or nothing for each row.
 
@@ -111,24 +121,37 @@ def plain_table(
     """
     words = {name: (shown or {}).get(name, values) for name, values in columns.items()}
     cells = [[words[name][k] for name in columns] for k in range(len(rows))]
-    figure = heat_table(rows, list(columns), cells, id=id, title=title, caption=caption,
-                        tones=[["" for _ in columns] for _ in rows])  # fmt: skip
+    figure = heat_table(
+        rows,
+        list(columns),
+        cells,
+        id=id,
+        title=title,
+        caption=caption,
+        tones=[["" for _ in columns] for _ in rows],
+    )
     saved = {"": list(rows)} | {name: _saved(values) for name, values in columns.items()}
     grid = figure.grid
     if tones and grid:
-        marks = tuple(tuple(tones[name][k] if name in tones else "" for name in columns) for k in range(len(rows)))
+        marks = tuple(
+            tuple(tones[name][k] if name in tones else "" for name in columns)
+            for k in range(len(rows))
+        )
         grid = Grid(grid.rows, grid.columns, grid.cells, marks)
     return replace(figure, table=saved, grid=grid)
 
 
 def _saved(values: Sequence[Any]) -> list[Any]:
-    return [value if value is None or isinstance(value, str) else short([value])[0] for value in values]
+    return [
+        value if value is None or isinstance(value, str) else short([value])[0] for value in values
+    ]
 
 
 def missing(
     wanted: Mapping[str, str], there: Iterable[str], absent: Mapping[str, str], *, section: str
 ) -> tuple[str, ...]:
-    """Why parts of a section are not shown: each part's own reason, then the section's for all others.
+    """Why parts of a section are not shown: each part's own reason, then the section's for all
+    others.
 
     ``wanted``: name of the data → what it would show.
 
@@ -136,12 +159,20 @@ def missing(
     ('Learning curves, labels needed: not shown, since too few rows.',)
     """
     lost = [name for name in wanted if name not in there]
-    said = [f"{wanted[name]}: not shown, since {_reason(absent[name])}." for name in lost if name in absent]
+    said = [
+        f"{wanted[name]}: not shown, since {_reason(absent[name])}."
+        for name in lost
+        if name in absent
+    ]
     rest = [wanted[name] for name in lost if name not in absent]
     if not rest:
         return tuple(said)
     listed = ", ".join([rest[0], *(f"{name[0].lower()}{name[1:]}" for name in rest[1:])])
-    why = f"not shown, since {_reason(absent[section])}" if section in absent else "not part of this study"
+    why = (
+        f"not shown, since {_reason(absent[section])}"
+        if section in absent
+        else "not part of this study"
+    )
     return (*said, f"{listed}: {why}.")
 
 

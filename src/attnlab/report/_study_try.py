@@ -16,23 +16,34 @@ Data = Mapping[str, "xr.Dataset"]
 _WANTED = {"variants": "Variants of attention"}
 
 
-def try_section(data: Data, about: Mapping[str, Any], absent: Mapping[str, str], cards: tuple[Card, ...]) -> Section:
+def try_section(
+    data: Data, about: Mapping[str, Any], absent: Mapping[str, str], cards: tuple[Card, ...]
+) -> Section:
     """Variants of attention from the best to the worst, and the advice that follows."""
     statement, figures = "Other ways to make scores into attention, on the same texts.", []
     if "variants" in data:
         ranking = data["variants"]
         statement = (
-            f"Ways to make scores into attention, each with {counted(ranking.attrs['size'])} labels, "
-            f"{int(ranking.attrs['steps'])} steps and the same tuning, over {int(ranking.attrs['seeds'])} seeds."
+            f"Ways to make scores into attention, each with {counted(ranking.attrs['size'])} "
+            "labels, "
+            f"{int(ranking.attrs['steps'])} steps and the same tuning, over "
+            f"{int(ranking.attrs['seeds'])} seeds."
         )
         figures.append(rank_table(ranking))
         if ranking.sizes["student"] > 1:
             figures.append(apart_table(ranking))
     advice = [str(each) for each in about.get("advice") or ()]
     return Section(
-        "try", "What to try", statement,
-        body=(*missing(_WANTED, data, absent, section="try"), *([" ".join(advice)] if advice else [])), cards=cards,
+        "try",
+        "What to try",
+        statement,
+        body=(
+            *missing(_WANTED, data, absent, section="try"),
+            *([" ".join(advice)] if advice else []),
+        ),
+        cards=cards,
         figures=tuple(figures),
-        how_measured="Uniform is mean pooling. “attnlab compare --file” has the long form: more variants, learning "
-                     "curves, the labels that each needs, and what is only speed.",
-    )  # fmt: skip
+        how_measured="Uniform is mean pooling. “attnlab compare --file” has the long form: more "
+        "variants, learning "
+        "curves, the labels that each needs, and what is only speed.",
+    )

@@ -1,4 +1,6 @@
-"""Numbers as words, and text from data made harmless: in HTML, in script blocks and in Plotly's labels."""
+"""Numbers as words, and text from data made harmless: in HTML, in script blocks and in Plotly's
+labels.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,13 @@ import numpy as np
 _HEADS = {"fixed": "fixed head", "linear": "linear head", "two_layer": "two-layer head"}
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _URL = re.compile(r"https?://[^\s<>\"'()]+[^\s<>\"'().,;:]")
-_SCRIPT_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+_SCRIPT_ESCAPES = {
+    "<": "\\u003c",
+    ">": "\\u003e",
+    "&": "\\u0026",
+    "\u2028": "\\u2028",
+    "\u2029": "\\u2029",
+}
 
 
 def number(value: Any, digits: int = 3) -> str:
@@ -36,7 +44,11 @@ def number(value: Any, digits: int = 3) -> str:
         rounded = float(f"{value:.{digits}g}") if abs(value) < 10**digits else round(value)
         return np.format_float_positional(rounded, trim="-").replace("-", "−")
     mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
-    mantissa = mantissa.rstrip("0").rstrip(".").replace("-", "−") if "." in mantissa else mantissa.replace("-", "−")
+    mantissa = (
+        mantissa.rstrip("0").rstrip(".").replace("-", "−")
+        if "." in mantissa
+        else mantissa.replace("-", "−")
+    )
     return f"{mantissa} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"
 
 
@@ -62,13 +74,16 @@ def interval(bounds: Any) -> str:
 
 
 def measured(entry: Mapping[str, Any]) -> tuple[float | str | None, tuple[float, float] | None]:
-    """The value of a criterion's record, in words where it is only a bound, and its interval with open ends infinite.
+    """The value of a criterion's record, in words where it is only a bound, and its interval with
+    open ends infinite.
 
     >>> measured({"statistic": 52.0, "interval": [40.0, None], "bounded": "at least"})
     ('≥ 52', (40.0, inf))
     """
     value, bounds = entry.get("statistic"), entry.get("interval")
-    sign = {"at least": "≥ ", "at most": "≤ ", "already met": "≤ "}.get(entry.get("bounded") or "", "")
+    sign = {"at least": "≥ ", "at most": "≤ ", "already met": "≤ "}.get(
+        entry.get("bounded") or "", ""
+    )
     if entry.get("bounded") == "not reached":
         value = "not reached"
     elif sign and value is not None:
@@ -100,13 +115,17 @@ def linked(text: str) -> str:
     parts, end = [], 0
     for match in _URL.finditer(text):
         address = escape(match.group())
-        parts += [escape(text[end : match.start()]), f'<a href="{address}" rel="noopener noreferrer">{address}</a>']
+        parts += [
+            escape(text[end : match.start()]),
+            f'<a href="{address}" rel="noopener noreferrer">{address}</a>',
+        ]
         end = match.end()
     return "".join([*parts, escape(text[end:])])
 
 
 def plain(text: Any) -> str:
-    """Text for a Plotly label or hover template: its tags, entities and ``%{…}`` are shown, not interpreted.
+    """Text for a Plotly label or hover template: its tags, entities and ``%{…}`` are shown, not
+    interpreted.
 
     >>> plain("<b>50%{x}</b> & more")
     '&lt;b&gt;50&#37;{x}&lt;/b&gt; &amp; more'
@@ -122,7 +141,11 @@ def embed(value: Any) -> str:
     '{"a":null,"b":"\\\\u003c/script\\\\u003e"}'
     """
     text = json.dumps(_jsonable(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return "".join(_SCRIPT_ESCAPES.get(c, c) for c in text) if re.search("[<>&\u2028\u2029]", text) else text
+    return (
+        "".join(_SCRIPT_ESCAPES.get(c, c) for c in text)
+        if re.search("[<>&\u2028\u2029]", text)
+        else text
+    )
 
 
 def _jsonable(value: Any) -> Any:

@@ -1,4 +1,6 @@
-"""Sweeps: a plan is a grid of settings for a work function; where its results lie; where it is computed."""
+"""Sweeps: a plan is a grid of settings for a work function; where its results lie; where it is
+computed.
+"""
 
 from attnlab.runs._chunks import Chunks
 from attnlab.runs._context import RunContext

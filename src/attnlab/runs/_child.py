@@ -24,25 +24,36 @@ TICK_SECONDS = 0.1
 
 def checked_limit(seconds: float | None) -> float | None:
     """A time limit for each run, or ``None`` for none."""
-    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0):
-        raise AttnlabError(f"time_limit={seconds!r}: expected seconds for each run, more than 0, or None for no limit")
+    if seconds is not None and (
+        isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0
+    ):
+        raise AttnlabError(
+            f"time_limit={seconds!r}: expected seconds for each run, more than 0, or None for no "
+            "limit"
+        )
     return seconds
 
 
 class Child:
     """A fresh interpreter that computes chunks: ``python -m attnlab.runs._worker``.
 
-    ``chunk`` is what it is at, ``last`` what it was given last; ``ready`` whether it has loaded the work function.
+    ``chunk`` is what it is at, ``last`` what it was given last; ``ready`` whether it has loaded the
+    work function.
     """
 
     def __init__(self, environment: dict[str, str]):
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (closed in end)
-        # A process group of its own: Ctrl-C reaches the parent alone, which then decides. Safe path: the caller's
-        # folder is not searched before the standard library.
+        # A process group of its own: Ctrl-C reaches the parent alone, which then decides. Safe
+        # path: the caller's folder is not searched before the standard library.
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "attnlab.runs._worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=self._stderr, env=environment, bufsize=0, process_group=0,
-        )  # fmt: skip
+            [sys.executable, "-P", "-m", "attnlab.runs._worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            env=environment,
+            bufsize=0,
+            process_group=0,
+        )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._orders, self.answers = self._process.stdin, self._process.stdout
@@ -56,7 +67,9 @@ class Child:
         self.chunk: Chunk | None = None
         self.last: Chunk | None = None
 
-    def begin(self, job: Job, *, path: Iterable[str] | None = None, limit: float | None = None) -> None:
+    def begin(
+        self, job: Job, *, path: Iterable[str] | None = None, limit: float | None = None
+    ) -> None:
         """Begin a job; runs that take longer than ``limit`` seconds are ``overdue``."""
         self.ready, self.last, self._limit = False, None, limit
         self.say(_wire.job_message(job, sys.path if path is None else path, tell=limit is not None))
@@ -84,8 +97,14 @@ class Child:
 
     @property
     def overdue(self) -> bool:
-        """Whether the run that is being computed takes longer than the time limit; loading and storing do not count."""
-        return self._limit is not None and self._since is not None and time.monotonic() - self._since > self._limit
+        """Whether the run that is being computed takes longer than the time limit; loading and
+        storing do not count.
+        """
+        return (
+            self._limit is not None
+            and self._since is not None
+            and time.monotonic() - self._since > self._limit
+        )
 
     def read(self) -> tuple[list[dict[str, Any]], bool]:
         """The messages that have arrived, and whether they were the last."""
@@ -110,16 +129,22 @@ class Child:
         return self.read()
 
     def settle(self, patience: float = PATIENCE_SECONDS) -> list[Outcome]:
-        """Ask the process to store what is finished and to leave, and wait a little: what it had to say."""
+        """Ask the process to store what is finished and to leave, and wait a little: what it had to
+        say.
+        """
         self.say(_wire.line({"do": "stop"}))
         deadline, ended, found = time.monotonic() + patience, False, []
         while not ended and time.monotonic() < deadline:
             messages, ended = self.listen(TICK_SECONDS)
-            found += [_wire.read_outcome(message) for message in messages if message["say"] == "outcome"]
+            found += [
+                _wire.read_outcome(message) for message in messages if message["say"] == "outcome"
+            ]
         return found
 
     def end(self, patience: float = 0.0) -> tuple[str, str]:
-        """End the process; how it ended, and the last that it wrote to standard error. May be called again."""
+        """End the process; how it ended, and the last that it wrote to standard error. May be
+        called again.
+        """
         if self._ending is not None:
             return self._ending
         with suppress(subprocess.TimeoutExpired):
@@ -133,6 +158,8 @@ class Child:
         self._stderr.seek(max(0, self._stderr.tell() - 2000))
         last_words = self._stderr.read().decode(errors="replace").strip()
         self._stderr.close()
-        told = f"process died with signal {-code}" if code < 0 else f"process ended with code {code}"
+        told = (
+            f"process died with signal {-code}" if code < 0 else f"process ended with code {code}"
+        )
         self._ending = told, last_words
         return self._ending

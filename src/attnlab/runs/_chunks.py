@@ -19,9 +19,10 @@ Chunk = tuple[Run, ...]
 class Chunks:
     """The runs still to do, handed out a few at a time.
 
-    A chunk holds about five seconds of work, by the time that runs took so far, so that writing it costs little and
-    a killed process loses little. Runs that differ only in their seed share their compiled code: ``take(after=…)``
-    goes on with the kind of the worker's last chunk, and gives different kinds to different workers.
+    A chunk holds about five seconds of work, by the time that runs took so far, so that writing it
+    costs little and a killed process loses little. Runs that differ only in their seed share their
+    compiled code: ``take(after=…)`` goes on with the kind of the worker's last chunk, and gives
+    different kinds to different workers.
     """
 
     def __init__(self, runs: Sequence[Run], workers: int):
@@ -45,14 +46,22 @@ class Chunks:
         """Learn how long runs take. Sizes grow step by step: the first run of a kind also compiles."""
         if seconds:
             self._seconds.extend(seconds)
-            typical = sorted(self._seconds)[(len(self._seconds) - 1) // 2]  # the lower median: compiling is no habit
+            typical = sorted(self._seconds)[
+                (len(self._seconds) - 1) // 2
+            ]  # the lower median: compiling is no habit
             wanted = math.ceil(_TARGET_SECONDS / max(typical, 1e-6))
             self._size = max(1, min(wanted, 4 * self._size, _MOST_RUNS))
 
     def take(self, after: Chunk | None = None) -> Chunk | None:
-        """The next chunk for a worker whose last one was ``after``; ``None`` when all are handed out."""
+        """The next chunk for a worker whose last one was ``after``; ``None`` when all are handed
+        out.
+        """
         # Towards the end chunks shrink, so that all workers end together.
-        size = self._size if self._workers == 1 else min(self._size, math.ceil(self._left / (2 * self._workers)))
+        size = (
+            self._size
+            if self._workers == 1
+            else min(self._size, math.ceil(self._left / (2 * self._workers)))
+        )
         taken: list[Run] = []
         last = _kind(after[-1].settings) if after else None
         while len(taken) < size and self._kinds:

@@ -15,18 +15,23 @@ from attnlab.runs._stack import Column, Stack, merge
 if TYPE_CHECKING:
     import xarray as xr
 
-_MOST_BYTES, _MOST_EMPTY = 2**30, 1000  # larger than this a variable is not made if so much of it would be missing
+_MOST_BYTES, _MOST_EMPTY = (
+    2**30,
+    1000,
+)  # larger than this a variable is not made if so much of it would be missing
 
 
 def combine(plan: Plan, stacks: Sequence[Stack]) -> xr.Dataset:
-    """Every variable with the plan's dimensions before its own; what a missing run would have said is nan.
+    """Every variable with the plan's dimensions before its own; what a missing run would have said
+    is nan.
 
     - Integers and booleans become floats where runs are missing, strings become empty.
-    - A coordinate that all runs share stays as it is; one that differs gets the plan's dimensions too.
-    - Runs whose labels of a dimension differ are put side by side under the union of the labels; without labels,
-      shorter runs end in nan.
-    - A dimension or coordinate of the runs that is named like a field of the plan is dropped where it only repeats
-      the field's value, and otherwise gets ``_in_run`` appended to its name.
+    - A coordinate that all runs share stays as it is; one that differs gets the plan's dimensions
+      too.
+    - Runs whose labels of a dimension differ are put side by side under the union of the labels;
+      without labels, shorter runs end in nan.
+    - A dimension or coordinate of the runs that is named like a field of the plan is dropped where
+      it only repeats the field's value, and otherwise gets ``_in_run`` appended to its name.
     """
     import xarray as xr
 
@@ -38,7 +43,11 @@ def combine(plan: Plan, stacks: Sequence[Stack]) -> xr.Dataset:
     frame = _Frame(plan, parts)
     names = list(dict.fromkeys(name for part in parts for name in part.columns))
     variables = {name: frame.variable(name) for name in names if name not in frame.labels}
-    coords = {name: variables.pop(name) for name in list(variables) if any(_is_coord(part, name) for part in parts)}
+    coords = {
+        name: variables.pop(name)
+        for name in list(variables)
+        if any(_is_coord(part, name) for part in parts)
+    }
     coords |= {name: ((name,), labels) for name, labels in frame.labels.items()}
     return xr.Dataset(variables, {**coords, **settings}, _common(part.attrs for part in parts))
 
@@ -74,7 +83,9 @@ class _Frame:
             having = [part for part in parts if dim in part.sizes()]
             labelled = [part.columns[dim] for part in having if dim in part.columns]
             if labelled and len(labelled) < len(having):
-                raise AttnlabError(f"dimension {dim!r} has labels in some runs and none in others: label it in all")
+                raise AttnlabError(
+                    f"dimension {dim!r} has labels in some runs and none in others: label it in all"
+                )
             if labelled:
                 self.labels[dim] = _union(dim, labelled)
                 self._sizes[dim] = len(self.labels[dim])
@@ -86,7 +97,8 @@ class _Frame:
         if any(column.dims != dims for _, column in columns):
             found = sorted({str(column.dims) for _, column in columns})
             raise AttnlabError(
-                f"variable {name!r} has dimensions {' and '.join(found)} in different runs: use one name each"
+                f"variable {name!r} has dimensions {' and '.join(found)} in different runs: use "
+                "one name each"
             )
         attrs = _common(column.attrs for _, column in columns)
         inner = tuple(self._sizes[dim] for dim in dims)
@@ -99,7 +111,9 @@ class _Frame:
             self._fill(flat, part, column)
         return (*self._plan.shape, *dims), flat.reshape(*outer, *inner), attrs
 
-    def _shared(self, columns: Sequence[tuple[_Part, Column]], inner: tuple[int, ...]) -> np.ndarray | None:
+    def _shared(
+        self, columns: Sequence[tuple[_Part, Column]], inner: tuple[int, ...]
+    ) -> np.ndarray | None:
         """The values of a coordinate that is the same in all runs."""
         first = columns[0][1]
         if len(columns) < len(self._parts) or not first.is_coord or first.values.shape[1:] != inner:
@@ -142,7 +156,11 @@ def _apart(part: _Part, plan: Plan, taken: set[str]) -> _Part:
     for name in taken & (set(part.columns) | set(part.sizes())):
         column = part.columns.get(name)
         settings = [plan.runs[place].settings.get(name) for place in part.places]
-        if column is not None and column.values[0].size == 1 and column.values.ravel().tolist() == settings:
+        if (
+            column is not None
+            and column.values[0].size == 1
+            and column.values.ravel().tolist() == settings
+        ):
             del part.columns[name]
             if name in column.dims:
                 part.columns = {key: _squeezed(other, name) for key, other in part.columns.items()}
@@ -150,7 +168,10 @@ def _apart(part: _Part, plan: Plan, taken: set[str]) -> _Part:
             renamed = f"{name}_in_run"
             part.columns = {
                 renamed if key == name else key: Column(
-                    tuple(renamed if dim == name else dim for dim in c.dims), c.values, c.attrs, c.is_coord
+                    tuple(renamed if dim == name else dim for dim in c.dims),
+                    c.values,
+                    c.attrs,
+                    c.is_coord,
                 )
                 for key, c in part.columns.items()
             }
@@ -187,7 +208,10 @@ def _union(dim: str, columns: Sequence[Column]) -> np.ndarray:
         return first
     rows = [row for c in columns for row in (c.values[:1] if c.is_shared else c.values).tolist()]
     if any(len(set(row)) < len(row) or any(label != label for label in row) for row in rows):
-        raise AttnlabError(f"dimension {dim!r} repeats labels or has nan, and differs between runs: make labels unique")
+        raise AttnlabError(
+            f"dimension {dim!r} repeats labels or has nan, and differs between runs: make labels "
+            "unique"
+        )
     labels = np.asarray(list(dict.fromkeys(label for row in rows for label in row)))
     return labels if labels.dtype.kind == "U" else np.sort(labels)
 
@@ -202,7 +226,8 @@ def _room(shape: tuple[int, ...], values: Sequence[np.ndarray], name: str) -> np
     need = math.prod(shape) * kind.itemsize
     if need > max(_MOST_BYTES, _MOST_EMPTY * sum(array.nbytes for array in values)):
         raise AttnlabError(
-            f"variable {name!r} of all runs would need {need / 2**30:.0f} GiB, nearly all of it for runs that are not "
+            f"variable {name!r} of all runs would need {need / 2**30:.0f} GiB, nearly all of it "
+            "for runs that are not "
             "stored: read runs one by one (results.run), or finish the sweep first"
         )
     if kind.kind == "U":
@@ -215,7 +240,11 @@ def _room(shape: tuple[int, ...], values: Sequence[np.ndarray], name: str) -> np
 def _common(all_attrs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The attributes on which all agree."""
     first, *rest = list(all_attrs) or [{}]
-    return {key: value for key, value in first.items() if all(key in o and o[key] == value for o in rest)}
+    return {
+        key: value
+        for key, value in first.items()
+        if all(key in o and o[key] == value for o in rest)
+    }
 
 
 def _is_coord(part: _Part, name: str) -> bool:

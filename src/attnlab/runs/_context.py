@@ -11,17 +11,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunContext:
-    """What a work function is told besides its settings: the plan's root seed, the run's index and its hash."""
+    """What a work function is told besides its settings: the plan's root seed, the run's index and
+    its hash.
+    """
 
     root_seed: int
     index: int
     hash: str
 
     def key(self) -> jax.Array:
-        """The random key of this run: the root key, folded with the run's hash (its first two 32-bit words).
+        """The random key of this run: the root key, folded with the run's hash (its first two
+        32-bit words).
 
-        Not with the index: that changes when values are added to a grid, and runs that are kept would then have
-        used the keys that new ones get. A hash is the same in every plan that asks for the run.
+        Not with the index: that changes when values are added to a grid, and runs that are kept
+        would then have used the keys that new ones get. A hash is the same in every plan that asks
+        for the run.
         """
         import jax
 

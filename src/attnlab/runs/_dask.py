@@ -23,17 +23,20 @@ if TYPE_CHECKING:
 class Cluster(AbstractExecutor):
     """The workers of a Dask cluster, with one process for each of their threads.
 
-    - ``scheduler``: its address (``"tcp://host:8786"``), the file that ``dask scheduler --scheduler-file`` writes, or
-      a Dask client;
-    - ``time_limit``: a run that takes longer than so many seconds (compiling included) is stopped and counts as failed;
+    - ``scheduler``: its address (``"tcp://host:8786"``), the file that ``dask scheduler
+      --scheduler-file`` writes, or a Dask client;
+    - ``time_limit``: a run that takes longer than so many seconds (compiling included) is stopped
+      and counts as failed;
     - ``security``: a ``distributed.Security`` for TLS; by default what Dask's configuration says;
     - ``quiet``: do not print the dashboard's address.
 
-    Workers are sent settings, never models, and compute them in the same single-threaded processes as ``Processes``
-    does: results have the same bits, if the processors are of one kind. Workers that see the store write to it, others
-    send what they have computed. All versions on which results depend are compared first. A worker that dies loses only
-    its chunk, as in ``Processes``; a scheduler that goes away is waited for. A run that is computed twice, because what
-    became of it was not heard, has the same hash and the same bits: it is stored once, or found twice and read once.
+    Workers are sent settings, never models, and compute them in the same single-threaded processes
+    as ``Processes`` does: results have the same bits, if the processors are of one kind. Workers
+    that see the store write to it, others send what they have computed. All versions on which
+    results depend are compared first. A worker that dies loses only its chunk, as in ``Processes``;
+    a scheduler that goes away is waited for. A run that is computed twice, because what became of
+    it was not heard, has the same hash and the same bits: it is stored once, or found twice and
+    read once.
 
     Used as a context, connection and processes stay between sweeps:
 
@@ -43,9 +46,13 @@ class Cluster(AbstractExecutor):
     """
 
     def __init__(
-        self, scheduler: str | Path | Client, *, time_limit: float | None = None, security: Security | None = None,
+        self,
+        scheduler: str | Path | Client,
+        *,
+        time_limit: float | None = None,
+        security: Security | None = None,
         quiet: bool = False,
-    ):  # fmt: skip
+    ):
         self._limit, self._quiet = checked_limit(time_limit), quiet
         self._link = Link(scheduler, security)
         self._owner = uuid.uuid4().hex

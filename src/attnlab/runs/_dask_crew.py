@@ -42,7 +42,9 @@ _NOT_THERE = ("ModuleNotFoundError", "ImportError", "AttributeError")
 
 @dataclass
 class _Member:
-    """A worker: its threads, whether it sees the store (``None``: not known yet), and what it did last."""
+    """A worker: its threads, whether it sees the store (``None``: not known yet), and what it did
+    last.
+    """
 
     threads: int
     shared: bool | None = None
@@ -63,9 +65,10 @@ class _Lease:
 class Crew:
     """Gives each worker as many chunks as it has threads, and takes back what becomes of them.
 
-    A chunk is a Dask task that only one worker may take, so that which worker computes what is decided here: kinds of
-    runs stay with the worker that has compiled them, and no worker gets any before its versions were compared. The
-    caller's thread never waits for the network: coroutines do, and put what they hear into the inbox.
+    A chunk is a Dask task that only one worker may take, so that which worker computes what is
+    decided here: kinds of runs stay with the worker that has compiled them, and no worker gets any
+    before its versions were compared. The caller's thread never waits for the network: coroutines
+    do, and put what they hear into the inbox.
     """
 
     def __init__(self, job: Job, link: Link, *, owner: str, limit: float | None):
@@ -114,7 +117,9 @@ class Crew:
         return not self._leases and not self._retries.waiting
 
     def hand_out(self, chunks: Chunks) -> None:
-        """Give chunks to workers with nothing to do, once the versions of all that were there first are known."""
+        """Give chunks to workers with nothing to do, once the versions of all that were there first
+        are known.
+        """
         if not self._may_begin():
             return
         at_work: dict[str, int] = {}
@@ -130,23 +135,36 @@ class Crew:
                 at_work[address] = at_work.get(address, 0) + 1
 
     def _may_begin(self) -> bool:
-        """Not before all that were there first are known; but one that does not answer is not waited for for ever."""
+        """Not before all that were there first are known; but one that does not answer is not
+        waited for for ever.
+        """
         waited = time.monotonic() - self._since > _GREETING_SECONDS
-        greeted = bool(self._members) and all(member.shared is not None for member in self._members.values())
+        greeted = bool(self._members) and all(
+            member.shared is not None for member in self._members.values()
+        )
         self._all_known = self._all_known or greeted or waited
         return self._all_known and self._scheduler_known
 
     def _give(self, address: str, member: _Member, chunk: Chunk) -> None:
         key = f"attnlab-{uuid.uuid4().hex}"
         order = {
-            **json.loads(_wire.job_message(self._job, _own_path())), **json.loads(_wire.chunk_message(chunk)),
-            "key": key, "sweep": self._sweep, "owner": self._owner, "limit": self._limit, "shared": member.shared,
-        }  # fmt: skip
+            **json.loads(_wire.job_message(self._job, _own_path())),
+            **json.loads(_wire.chunk_message(chunk)),
+            "key": key,
+            "sweep": self._sweep,
+            "owner": self._owner,
+            "limit": self._limit,
+            "shared": member.shared,
+        }
         try:
             future = self._link.client.submit(
-                _dask_worker.compute, json.dumps(order).encode(), key=key, workers=[address], pure=False,
+                _dask_worker.compute,
+                json.dumps(order).encode(),
+                key=key,
+                workers=[address],
+                pure=False,
                 allow_other_workers=False,
-            )  # fmt: skip
+            )
         except Exception:  # of a client that has just lost its scheduler, which is noticed soon
             self._retries.back(chunk)
             return
@@ -201,7 +219,9 @@ class Crew:
         self._refuse(f"worker {address}", answer)
         self._unheard[address] = self._unheard.get(address, 0) + 1
         if self._unheard[address] >= _MOST_GREETINGS:
-            raise AttnlabError(f"worker {address} does not answer: {answer!r}; stop it, or look at what it says")
+            raise AttnlabError(
+                f"worker {address} does not answer: {answer!r}; stop it, or look at what it says"
+            )
         del self._members[address]  # it went away, or is seen at the next look and asked again
 
     def _refuse(self, who: str, answer: Any) -> None:
@@ -209,24 +229,32 @@ class Crew:
         if isinstance(answer, BaseException) and any(name in repr(answer) for name in _NOT_THERE):
             raise AttnlabError(
                 f"{who} has no attnlab, or another one ({answer}): this command has attnlab "
-                f"{self._versions['attnlab']}; start scheduler and workers in an environment with the same"
+                f"{self._versions['attnlab']}; start scheduler and workers in an environment with "
+                "the same"
             )
 
     def _compare(self, address: str, theirs: dict[str, str]) -> None:
         found = differences(self._versions, theirs)
         if found:
-            told = ", ".join(f"{name} {there} (needed: {here})" for name, (here, there) in found.items())
+            told = ", ".join(
+                f"{name} {there} (needed: {here})" for name, (here, there) in found.items()
+            )
             raise AttnlabError(
                 f"worker {address} has {told}: results would depend on where a run is computed; "
                 "install the same versions there, or start this command in the workers' environment"
             )
         if theirs.get("processor") != self._versions.get("processor"):
-            self._tell_once("workers have another kind of processor than this machine: last bits may differ from its")
+            self._tell_once(
+                "workers have another kind of processor than this machine: last bits may differ "
+                "from its"
+            )
 
     def _hear(self, key: str, answer: Any) -> Iterator[Outcome]:
         """An answer of a worker, or in which way there is none."""
         lease = self._leases.pop(key, None)
-        if lease is None:  # its worker left the cluster in the meantime, and its runs are tried again
+        if (
+            lease is None
+        ):  # its worker left the cluster in the meantime, and its runs are tried again
             return
         if isinstance(answer, CancelledError | asyncio.CancelledError):
             self._retries.back(lease.chunk)  # the scheduler has forgotten it
@@ -244,10 +272,13 @@ class Crew:
         if answer["ended"] is None:
             member.early_deaths = 0
         elif answer["ended"] == "broken":
-            raise AttnlabError(f"worker {lease.address} cannot load the work function: {answer['cause']}")
+            raise AttnlabError(
+                f"worker {lease.address} cannot load the work function: {answer['cause']}"
+            )
         elif answer["ended"] == "changed":
             raise CodeChanged(
-                f"worker {lease.address} has other code than this command ({answer['cause']}); if nothing was edited, "
+                f"worker {lease.address} has other code than this command ({answer['cause']}); if "
+                "nothing was edited, "
                 "install the same attnlab there, and give it the same files"
             )
         elif answer["ended"] == "stopped":
@@ -261,7 +292,9 @@ class Crew:
                     f"processes do not start on worker {lease.address} ({answer['cause']}): "
                     f"{answer['last_words'] or 'they left no message'}"
                 )
-            yield from self._retries.died(left, answer["cause"], answer["last_words"], counts=answer["ready"])
+            yield from self._retries.died(
+                left, answer["cause"], answer["last_words"], counts=answer["ready"]
+            )
 
     def _stored(self, lease: _Lease, outcome: Outcome, files: dict[str, bytes]) -> Outcome:
         """The outcome; what its worker could not write to the store is written here."""
@@ -272,7 +305,10 @@ class Crew:
         try:
             for block in outcome.blocks:
                 if hashlib.sha256(files[block.stem]).hexdigest() != block.sha256:
-                    raise OSError(f"block {block.stem} of worker {lease.address} did not arrive as it was written")
+                    raise OSError(
+                        f"block {block.stem} of worker {lease.address} did not arrive as it was "
+                        "written"
+                    )
                 save_block(self._job.folder, block, files[block.stem])
             save_failures(self._job.folder, outcome.failures)
         except OSError as error:
@@ -292,7 +328,9 @@ class Crew:
         self._leases.clear()
 
     def stop(self) -> Iterator[Outcome]:
-        """Have all workers store what is finished, or send it; who does not answer soon is not waited for."""
+        """Have all workers store what is finished, or send it; who does not answer soon is not
+        waited for.
+        """
         if self._leases and self._link.is_open:
             busy = sorted({lease.address for lease in self._leases.values()})
             self._link.spawn(_dask_talk.stop(self._link.client, busy, self._sweep))
@@ -323,4 +361,8 @@ class Crew:
 
 def _own_path() -> list[str]:
     """Where this process imports from besides its installation, which need not be the workers'."""
-    return [entry or os.getcwd() for entry in sys.path if not entry.startswith((sys.prefix, sys.base_prefix))]
+    return [
+        entry or os.getcwd()
+        for entry in sys.path
+        if not entry.startswith((sys.prefix, sys.base_prefix))
+    ]

@@ -18,7 +18,10 @@ from attnlab._errors import AttnlabError
 if TYPE_CHECKING:
     from distributed import Client
 
-_FIRST_SECONDS, _FIRST_FILE_SECONDS = 10.0, 60.0  # a file is often of a scheduler that was started a moment ago
+_FIRST_SECONDS, _FIRST_FILE_SECONDS = (
+    10.0,
+    60.0,
+)  # a file is often of a scheduler that was started a moment ago
 _PROBE_SECONDS = 0.5
 _CONNECT_SECONDS = 1.5  # Ctrl-C must end a command within two seconds
 _PAUSE_SECONDS = 0.2
@@ -30,9 +33,11 @@ def tell(text: str) -> None:
 
 
 class Link:
-    """A client of a scheduler, given by its address, its scheduler file, or a client that is connected already.
+    """A client of a scheduler, given by its address, its scheduler file, or a client that is
+    connected already.
 
-    A client that was given is never closed; if its scheduler is lost, a client of our own goes on at its address.
+    A client that was given is never closed; if its scheduler is lost, a client of our own goes on
+    at its address.
     """
 
     def __init__(self, scheduler: Any, security: Any):
@@ -41,12 +46,15 @@ class Link:
         self._security, self._scheduler = security, str(scheduler)
         if isinstance(scheduler, self._distributed.Client):
             if scheduler.asynchronous:
-                raise AttnlabError("the Dask client is asynchronous; expected Client(…) without asynchronous=True")
+                raise AttnlabError(
+                    "the Dask client is asynchronous; expected Client(…) without asynchronous=True"
+                )
             self._given = scheduler
             self._security, self._scheduler = scheduler.security, str(scheduler.scheduler.address)
         elif not isinstance(scheduler, str | Path):
             raise AttnlabError(
-                f"scheduler={scheduler!r}: expected an address such as tcp://host:8786, a file or a Dask client"
+                f"scheduler={scheduler!r}: expected an address such as tcp://host:8786, a file or "
+                "a Dask client"
             )
         self._current: Client | None = None
 
@@ -59,8 +67,10 @@ class Link:
             self._current = self._connected()
             if self._current is None and time.monotonic() > deadline:
                 raise AttnlabError(
-                    f"no Dask scheduler answers at {self._scheduler} (waited {patience:g} s): expected an "
-                    "address such as tcp://host:8786, or the scheduler file of a scheduler that is running"
+                    f"no Dask scheduler answers at {self._scheduler} (waited {patience:g} s): "
+                    "expected an "
+                    "address such as tcp://host:8786, or the scheduler file of a scheduler that "
+                    "is running"
                 )
             if self._current is None:
                 time.sleep(_PAUSE_SECONDS)
@@ -73,7 +83,10 @@ class Link:
 
     def reconnect(self, stopped: Callable[[], bool]) -> None:
         """Say so, and wait until a scheduler answers again, or ``stopped``."""
-        tell(f"the scheduler {self._scheduler} is gone; waiting for it (Ctrl-C stops, what is finished is stored)")
+        tell(
+            f"the scheduler {self._scheduler} is gone; waiting for it (Ctrl-C stops, what is "
+            "finished is stored)"
+        )
         self.close()
         while not stopped():
             self._current = self._connected()
@@ -114,10 +127,14 @@ class Link:
         except (OSError, TimeoutError):
             return None
         except (TypeError, ValueError, RuntimeError) as error:
-            raise AttnlabError(f"cannot connect to the Dask scheduler at {address}: {error}") from error
+            raise AttnlabError(
+                f"cannot connect to the Dask scheduler at {address}: {error}"
+            ) from error
 
     def _address(self) -> str | None:
-        """Where the scheduler is; a scheduler that comes back may have written another address into its file."""
+        """Where the scheduler is; a scheduler that comes back may have written another address into
+        its file.
+        """
         if is_address(self._scheduler):
             return self._scheduler if "://" in self._scheduler else f"tcp://{self._scheduler}"
         try:
@@ -128,7 +145,8 @@ class Link:
             if Path(self._scheduler).stat().st_size == 0:
                 return None  # it is being written
             raise AttnlabError(
-                f"{self._scheduler} is no scheduler file: expected what `dask scheduler --scheduler-file` writes"
+                f"{self._scheduler} is no scheduler file: expected what `dask scheduler "
+                "--scheduler-file` writes"
             ) from None
 
 
@@ -159,5 +177,7 @@ def _distributed() -> Any:
     try:
         import distributed
     except ImportError as error:
-        raise AttnlabError(f"computing on a cluster needs `pip install 'attnlab[cluster]'` ({error})") from None
+        raise AttnlabError(
+            f"computing on a cluster needs `pip install 'attnlab[cluster]'` ({error})"
+        ) from None
     return distributed

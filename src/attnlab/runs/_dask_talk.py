@@ -45,7 +45,9 @@ async def ask_scheduler(client: Any, asked: tuple[str, str], inbox: Inbox) -> No
 
 
 async def ask(client: Any, address: str, asked: tuple[str, str], inbox: Inbox) -> None:
-    """Ask a worker, ``("hello", address, answer)``, beside its tasks: it must answer even if it cannot load them."""
+    """Ask a worker, ``("hello", address, answer)``, beside its tasks: it must answer even if it
+    cannot load them.
+    """
     try:
         answers = await client.run(_dask_worker.hello, *asked, workers=[address], on_error="return")
         answer = answers.get(address)

@@ -1,8 +1,9 @@
 """What a Dask worker does for a sweep: it hands chunks on to child processes, which it keeps.
 
-A child is the same single-threaded interpreter that ``Processes`` starts, so that results have the same bits. It can be
-killed when it hangs, while the Dask worker goes on giving signs of life; when the Dask worker dies, its children's
-input ends, and they end with it. Everything here is called by Dask, with JSON, and answers with JSON and bytes.
+A child is the same single-threaded interpreter that ``Processes`` starts, so that results have the
+same bits. It can be killed when it hangs, while the Dask worker goes on giving signs of life; when
+the Dask worker dies, its children's input ends, and they end with it. Everything here is called by
+Dask, with JSON, and answers with JSON and bytes.
 """
 
 from __future__ import annotations
@@ -25,14 +26,20 @@ from attnlab.runs._execute import Outcome
 from attnlab.runs._versions import versions
 
 _IDLE_SECONDS = 120.0
-_STOP_PATIENCE = 0.8  # the client waits twice as long, and Ctrl-C must end a command within two seconds
+_STOP_PATIENCE = (
+    0.8  # the client waits twice as long, and Ctrl-C must end a command within two seconds
+)
 
 
 def hello(token_place: str, token: str) -> dict[str, Any]:
-    """What results depend on here, and whether this worker sees the client's store: the token that lies there."""
+    """What results depend on here, and whether this worker sees the client's store: the token that
+    lies there.
+    """
     try:
         shared = read_bytes(place(token_place)).decode() == token
-    except Exception:  # whatever keeps this worker from reading there, it then sends its results back
+    except (
+        Exception
+    ):  # whatever keeps this worker from reading there, it then sends its results back
         shared = False
     return {"versions": versions(), "shared": shared}
 
@@ -79,11 +86,14 @@ class _Desk:
         job = _wire.read_job(asked)
         self._clear()
         if not asked["shared"]:
-            self.spool = tempfile.TemporaryDirectory(prefix="attnlab-", dir=_scratch(), ignore_cleanup_errors=True)
+            self.spool = tempfile.TemporaryDirectory(
+                prefix="attnlab-", dir=_scratch(), ignore_cleanup_errors=True
+            )
             for part in ("blocks", "failures"):
                 (Path(self.spool.name) / part).mkdir()
             job = replace(job, folder=Path(self.spool.name))
-        # What the client imports from comes last: this machine's own installation is the one that was compared.
+        # What the client imports from comes last: this machine's own installation is the one that
+        # was compared.
         own = [*sys.path, *(entry for entry in asked["path"] if entry not in sys.path)]
         self.child.begin(job, path=own, limit=asked["limit"])
 
@@ -143,7 +153,9 @@ class _Desks:
         return gone
 
     def _tidy(self) -> None:
-        """End processes that nobody has needed for a while: a client that was killed does not dismiss its own."""
+        """End processes that nobody has needed for a while: a client that was killed does not
+        dismiss its own.
+        """
         while True:
             time.sleep(_IDLE_SECONDS / 10)
             for desk in self.leave(lambda desk: time.monotonic() - desk.idle_since > _IDLE_SECONDS):
@@ -180,16 +192,24 @@ def _attend(desk: _Desk, asked: dict[str, Any], wanted: Callable[[], bool]) -> d
 def _answer(
     desk: _Desk, outcomes: list[Outcome], ended: str | None, cause: str = "", last_words: str = ""
 ) -> dict[str, Any]:
-    """Outcomes as messages, blocks as bytes where the client stores them, and how the child ended, if it did."""
+    """Outcomes as messages, blocks as bytes where the client stores them, and how the child ended,
+    if it did.
+    """
     return {
-        "outcomes": [_wire.outcome_message(outcome) for outcome in outcomes], "files": desk.take_files(outcomes),
-        "ended": ended, "cause": cause, "last_words": last_words, "ready": desk.child.ready,
+        "outcomes": [_wire.outcome_message(outcome) for outcome in outcomes],
+        "files": desk.take_files(outcomes),
+        "ended": ended,
+        "cause": cause,
+        "last_words": last_words,
+        "ready": desk.child.ready,
         "at": desk.child.at,
-    }  # fmt: skip
+    }
 
 
 def _wanted(key: str, sweep: str) -> Callable[[], bool]:
-    """Whether anybody still waits for a task: not when its client is gone, nor when this worker is about to close."""
+    """Whether anybody still waits for a task: not when its client is gone, nor when this worker is
+    about to close.
+    """
     from distributed import get_worker
     from distributed.core import Status
 
@@ -198,7 +218,12 @@ def _wanted(key: str, sweep: str) -> Callable[[], bool]:
 
     def wanted() -> bool:
         task = worker.state.tasks.get(key)
-        return sweep not in _stopped and worker.status not in leaving and task is not None and task.state != "cancelled"
+        return (
+            sweep not in _stopped
+            and worker.status not in leaving
+            and task is not None
+            and task.state != "cancelled"
+        )
 
     return wanted
 

@@ -1,4 +1,6 @@
-"""What a command leaves behind: a record in JSON, and beside it measured data sets, one zipped Zarr store each."""
+"""What a command leaves behind: a record in JSON, and beside it measured data sets, one zipped Zarr
+store each.
+"""
 
 from __future__ import annotations
 
@@ -32,16 +34,21 @@ def provenance(seconds: float) -> dict[str, Any]:
     import jax
 
     return {
-        "attnlab": attnlab.__version__, "python": platform.python_version(), "jax": jax.__version__,
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores", "date": time.strftime("%Y-%m-%d"),
+        "attnlab": attnlab.__version__,
+        "python": platform.python_version(),
+        "jax": jax.__version__,
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "date": time.strftime("%Y-%m-%d"),
         "seconds": round(seconds, 1),
-    }  # fmt: skip
+    }
 
 
 def save_record(
     folder: Path, name: str, schema: int, content: Mapping[str, Any], data: Mapping[str, xr.Dataset]
 ) -> None:
-    """Write ``content`` as the JSON file ``name``, with the data sets that belong to it; never half of it."""
+    """Write ``content`` as the JSON file ``name``, with the data sets that belong to it; never half
+    of it.
+    """
     try:
         record = {**content, "data": _save_datasets(folder, data)}
         write_atomic(folder / name, seal(_kind(name), schema, record))
@@ -49,8 +56,11 @@ def save_record(
         raise disk_error(folder, error) from error
 
 
-def read_record(folder: Path, name: str, schema: int, fields: Mapping[str, Any], command: str) -> dict[str, Any]:
-    """A record that ``command`` wrote, without its data sets; whatever is wrong with it is an error.
+def read_record(
+    folder: Path, name: str, schema: int, fields: Mapping[str, Any], command: str
+) -> dict[str, Any]:
+    """A record that ``command`` wrote, without its data sets; whatever is wrong with it is an
+    error.
 
     ``fields``: the expected shape of each, as ``attnlab._json.mismatch`` takes it.
     """
@@ -71,7 +81,9 @@ def load_record(
     record = read_record(folder, name, schema, fields, command)
     content, again = {field: record[field] for field in fields}, f"run `{command}` again"
     files = record["data"].items()
-    return content, {label: _load(folder, label, about, folder / name, again) for label, about in files}
+    return content, {
+        label: _load(folder, label, about, folder / name, again) for label, about in files
+    }
 
 
 def _kind(name: str) -> str:
@@ -79,12 +91,16 @@ def _kind(name: str) -> str:
 
 
 def _file(label: str) -> str:
-    """The one file that a data set may lie in: a record that names another is refused, so that it leads nowhere."""
+    """The one file that a data set may lie in: a record that names another is refused, so that it
+    leads nowhere.
+    """
     return f"data/{slug(label)}-{hashlib.sha256(label.encode()).hexdigest()[:8]}.zarr.zip"
 
 
 def _save_datasets(folder: Path, data: Mapping[str, xr.Dataset]) -> dict[str, dict[str, Any]]:
-    """Write data sets to ``folder/data``; file, size and checksum by label. A half-written file is never seen."""
+    """Write data sets to ``folder/data``; file, size and checksum by label. A half-written file is
+    never seen.
+    """
     make_folder(folder / "data")
     files = {}
     for label, one in data.items():
@@ -95,20 +111,27 @@ def _save_datasets(folder: Path, data: Mapping[str, xr.Dataset]) -> dict[str, di
     return files
 
 
-def _load(folder: Path, label: str, about: Mapping[str, Any], record: Path, again: str) -> xr.Dataset:
+def _load(
+    folder: Path, label: str, about: Mapping[str, Any], record: Path, again: str
+) -> xr.Dataset:
     """A data set that ``save_record`` wrote."""
     if about["file"] != _file(label):
-        raise AttnlabError(f"{record} names the file {about['file'][:80]!r}: expected {_file(label)!r}; {again}")
+        raise AttnlabError(
+            f"{record} names the file {about['file'][:80]!r}: expected {_file(label)!r}; {again}"
+        )
     path = folder / about["file"]
     with reading(folder):
         if not is_file(path):
             raise AttnlabError(f"{path} is missing; {again}")
         if leads_outside(path, folder):
-            raise AttnlabError(f"{path} is a link that leads out of {folder}: expected a file there; {again}")
+            raise AttnlabError(
+                f"{path} is a link that leads out of {folder}: expected a file there; {again}"
+            )
         packed = read_bytes(path)
     if hashlib.sha256(packed).hexdigest() != about["sha256"]:
         raise AttnlabError(
-            f"{path} is not the file that {record.name} was written with: its checksum differs, because it is cut "
+            f"{path} is not the file that {record.name} was written with: its checksum differs, "
+            "because it is cut "
             f"off, damaged or from another run; {again}"
         )
     try:

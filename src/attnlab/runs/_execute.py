@@ -27,7 +27,9 @@ _TRACEBACK_CHARACTERS = 20_000
 
 @dataclass(frozen=True)
 class Job:
-    """What every worker of a sweep must know; ``source`` is the hash of the code that the sweep began with."""
+    """What every worker of a sweep must know; ``source`` is the hash of the code that the sweep
+    began with.
+    """
 
     work: str
     folder: Path
@@ -39,7 +41,8 @@ class Job:
 class Outcome:
     """What became of a chunk: the blocks that were written, the failures, and the time of each run.
 
-    ``refused`` is the operating system's message if the disk refused a write; then nothing more can be stored.
+    ``refused`` is the operating system's message if the disk refused a write; then nothing more can
+    be stored.
     """
 
     blocks: tuple[Block, ...]
@@ -49,10 +52,11 @@ class Outcome:
 
 
 class AbstractExecutor(ABC):
-    """Where runs are computed. An executor takes chunks of runs and yields their outcomes, in any order.
+    """Where runs are computed. An executor takes chunks of runs and yields their outcomes, in any
+    order.
 
-    Whoever computes a chunk also writes it to the store: ``compute`` of a ``Worker`` does both. A run must not depend
-    on where it is computed, nor on its companions.
+    Whoever computes a chunk also writes it to the store: ``compute`` of a ``Worker`` does both. A
+    run must not depend on where it is computed, nor on its companions.
     """
 
     @property
@@ -65,13 +69,16 @@ class AbstractExecutor(ABC):
 
     @abstractmethod
     def outcomes(self, job: Job, chunks: Chunks, interrupt: Interrupt) -> Generator[Outcome]:
-        """Compute all chunks, or, once ``interrupt.pressed``, end within two seconds and keep what is finished."""
+        """Compute all chunks, or, once ``interrupt.pressed``, end within two seconds and keep what
+        is finished.
+        """
 
 
 class InProcess(AbstractExecutor):
     """In this process, one run after another: for debugging, and where processes cannot be started.
 
-    The process keeps its own threads; single-threaded results need ``XLA_FLAGS`` and ``NPROC`` set before JAX starts.
+    The process keeps its own threads; single-threaded results need ``XLA_FLAGS`` and ``NPROC`` set
+    before JAX starts.
     """
 
     @property
@@ -112,16 +119,24 @@ class _Breaking(AbstractContextManager[None]):
 
 
 class Worker:
-    """Computes chunks and stores them. What is finished waits in memory until the chunk is done or ``flush`` is called.
+    """Computes chunks and stores them. What is finished waits in memory until the chunk is done or
+    ``flush`` is called.
 
-    ``flush`` may be called from another thread; ``lock`` is held whenever finished runs are moved. ``CodeChanged`` is
-    raised where the work function is not the one that the job means, or loads a module that was edited meanwhile.
+    ``flush`` may be called from another thread; ``lock`` is held whenever finished runs are moved.
+    ``CodeChanged`` is raised where the work function is not the one that the job means, or loads a
+    module that was edited meanwhile.
     """
 
-    def __init__(self, job: Job, work: LoadedWork, guard: Callable[[], AbstractContextManager[Any]] = nullcontext):
+    def __init__(
+        self,
+        job: Job,
+        work: LoadedWork,
+        guard: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    ):
         if work.source.hash != job.source:
             raise CodeChanged(
-                f"the code of {job.work} changed while the sweep was under way; all runs that finished before are "
+                f"the code of {job.work} changed while the sweep was under way; all runs that "
+                "finished before are "
                 "kept, start the same command again"
             )
         self._job, self._work, self._guard = job, work, guard
@@ -148,7 +163,9 @@ class Worker:
         except KeyboardInterrupt:
             if not stopped():
                 raise
-        except OSError as error:  # of the store; whatever a work function raises was caught where it was called
+        except (
+            OSError
+        ) as error:  # of the store; whatever a work function raises was caught where it was called
             return self._refused(error)
         return self.flush()
 

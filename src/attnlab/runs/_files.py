@@ -19,7 +19,8 @@ _SETTLED_SECONDS = 60.0
 def write_atomic(path: Path, data: bytes, *, sync_folder: bool = True) -> None:
     """Never half a file under ``path``, and its name on disk too.
 
-    Without ``sync_folder`` the new name may be forgotten in a loss of power until something else is written there.
+    Without ``sync_folder`` the new name may be forgotten in a loss of power until something else is
+    written there.
     """
     write_whole(path, data)
     if sync_folder and not is_remote(path):
@@ -67,7 +68,9 @@ def set_aside(path: Path) -> Path:
 
 
 def is_settled(path: Path) -> bool:
-    """Whether nobody can still be at work on a file: it is older than the last breath of an orphaned process."""
+    """Whether nobody can still be at work on a file: it is older than the last breath of an
+    orphaned process.
+    """
     written = modified(path)
     return written is not None and time.time() - written > _SETTLED_SECONDS
 

@@ -17,13 +17,17 @@ from attnlab.runs._settings import nearest
 
 
 def load_function(name: str, what: str = "function") -> Callable[..., Any]:
-    """The function named ``"package.module:function"`` or ``"path/to/file.py:function"``; ``what`` is for messages."""
+    """The function named ``"package.module:function"`` or ``"path/to/file.py:function"``; ``what``
+    is for messages.
+    """
     module, attribute = load_module(name, what)
     function = getattr(module, attribute, None)
     if not callable(function):
         there = [key for key, value in vars(module).items() if inspect.isfunction(value)]
         target = name.rpartition(":")[0]
-        raise AttnlabError(f"{what} {name!r}: {target} has no function {attribute!r}: {nearest(attribute, there)}")
+        raise AttnlabError(
+            f"{what} {name!r}: {target} has no function {attribute!r}: {nearest(attribute, there)}"
+        )
     return function
 
 
@@ -31,12 +35,17 @@ def load_module(name: str, what: str = "function") -> tuple[ModuleType, str]:
     """The module that such a name begins with, and the function's name in it."""
     target, _, attribute = name.rpartition(":")
     if not target or not attribute:
-        raise AttnlabError(f"{what} {name!r}: expected 'package.module:function' or 'path/to/file.py:function'")
+        raise AttnlabError(
+            f"{what} {name!r}: expected 'package.module:function' or 'path/to/file.py:function'"
+        )
     if target == "__main__":
         raise AttnlabError(
-            f"{what} {name!r}: other processes cannot import __main__; name the file, 'file.py:function'"
+            f"{what} {name!r}: other processes cannot import __main__; name the file, "
+            "'file.py:function'"
         )
-    return (_from_path(Path(target), what) if target.endswith(".py") else _from_name(target, what)), attribute
+    return (
+        _from_path(Path(target), what) if target.endswith(".py") else _from_name(target, what)
+    ), attribute
 
 
 def _from_name(target: str, what: str) -> ModuleType:
@@ -44,7 +53,8 @@ def _from_name(target: str, what: str) -> ModuleType:
         return importlib.import_module(target)
     except ImportError as error:
         raise AttnlabError(
-            f"{what} module {target!r} cannot be imported ({error}): expected an installed module or the path of a file"
+            f"{what} module {target!r} cannot be imported ({error}): expected an installed module "
+            "or the path of a file"
         ) from error
 
 

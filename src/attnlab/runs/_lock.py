@@ -26,7 +26,14 @@ _MOMENT_SECONDS = 0.5
 _ROUNDS = 20
 _FILE, _FOLDER = "lock", "locks"
 _LONGEST = 10_000  # bytes of a lock; ours has a hundred
-_SHAPES = {"pid": range(1, 2**31), "host": str, "machine": str, "since": float, "beat": float, "held": bool}
+_SHAPES = {
+    "pid": range(1, 2**31),
+    "host": str,
+    "machine": str,
+    "since": float,
+    "beat": float,
+    "held": bool,
+}
 _LATEST = 253_402_300_799.0  # the last second that a date can have, in the year 9999
 
 
@@ -48,8 +55,8 @@ def unlock(folder: Path) -> list[str]:
 class FolderLock:
     """A local folder's lock file, with process and host of who holds it.
 
-    The operating system frees the lock when its holder dies, so that the lock of a dead process is simply taken over.
-    The file itself stays: removing it would let two commands hold two locks.
+    The operating system frees the lock when its holder dies, so that the lock of a dead process is
+    simply taken over. The file itself stays: removing it would let two commands hold two locks.
     """
 
     lost: str | None = None
@@ -77,7 +84,8 @@ class FolderLock:
                 taken = True
             if taken:
                 raise AttnlabError(
-                    f"{self._path.parent} is in use by {_words(holder)}: wait until it ends, or stop it; "
+                    f"{self._path.parent} is in use by {_words(holder)}: wait until it ends, or "
+                    "stop it; "
                     f"if that machine is gone, say `attnlab runs {self._path.parent} --unlock`"
                 )
             about = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}
@@ -107,7 +115,8 @@ class FolderLock:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise AttnlabError(
-                    f"{self._path.parent} is in use by {_words(holder)}, which is running: stop it instead"
+                    f"{self._path.parent} is in use by {_words(holder)}, which is running: stop "
+                    "it instead"
                 ) from None
             self._write(file, b"")
         return [_words(holder)] if holder else []
@@ -127,10 +136,11 @@ class FolderLock:
 class UrlLock:
     """The lock of a folder at a URL, where nothing can be created only if absent.
 
-    Everyone who wants the folder puts a flag of its own, ``locks/<id>.json``, and only then looks at the others': of
-    two commands at least one sees the other. Who sees nobody holds the folder; who sees a holder, or an asker with a
-    lower id, takes its flag back and refuses; the lowest asker waits for the others to do so. The holder renews its
-    flag every 20 s; one that was not renewed for two minutes, or whose process on this machine is dead, counts no more.
+    Everyone who wants the folder puts a flag of its own, ``locks/<id>.json``, and only then looks
+    at the others': of two commands at least one sees the other. Who sees nobody holds the folder;
+    who sees a holder, or an asker with a lower id, takes its flag back and refuses; the lowest
+    asker waits for the others to do so. The holder renews its flag every 20 s; one that was not
+    renewed for two minutes, or whose process on this machine is dead, counts no more.
     """
 
     def __init__(self, folder: Path):
@@ -182,13 +192,19 @@ class UrlLock:
 
     def _others(self) -> dict[str, dict[str, Any]]:
         flags = _flags(self._folder)
-        return {name: flag for name, flag in flags.items() if name != self._path.name and not _is_stale(flag)}
+        return {
+            name: flag
+            for name, flag in flags.items()
+            if name != self._path.name and not _is_stale(flag)
+        }
 
     def _taken(self, flag: dict[str, Any]) -> AttnlabError:
         silent = min(max(0.0, time.time() - flag.get("beat", time.time())), _STALE_SECONDS)
         return AttnlabError(
-            f"{self._folder} is in use by {_words(flag)}, last heard of {silent:.0f} s ago: wait until it ends, or "
-            f"stop it; if it is gone, try again in {max(1.0, _STALE_SECONDS - silent):.0f} s, or say "
+            f"{self._folder} is in use by {_words(flag)}, last heard of {silent:.0f} s ago: wait "
+            "until it ends, or "
+            f"stop it; if it is gone, try again in {max(1.0, _STALE_SECONDS - silent):.0f} s, or "
+            "say "
             f"`attnlab runs {self._folder} --unlock`"
         )
 
@@ -196,10 +212,15 @@ class UrlLock:
         write_json(
             self._path,
             {
-                "schema": 1, "pid": os.getpid(), "host": socket.gethostname(), "machine": _machine(),
-                "since": self._since, "beat": time.time(), "held": held,
+                "schema": 1,
+                "pid": os.getpid(),
+                "host": socket.gethostname(),
+                "machine": _machine(),
+                "since": self._since,
+                "beat": time.time(),
+                "held": held,
             },
-        )  # fmt: skip
+        )
 
     def _beat(self) -> None:
         while not self._ended.wait(_BEAT_SECONDS):
@@ -210,7 +231,11 @@ class UrlLock:
 
     def renew(self) -> None:
         """Give a sign of life; notice if the lock was taken away, and do not take it back then."""
-        later = [f for f in self._others().values() if f.get("held") and f.get("since", 0.0) > self._since]
+        later = [
+            f
+            for f in self._others().values()
+            if f.get("held") and f.get("since", 0.0) > self._since
+        ]
         if later:
             self.lost = _words(later[0])
         elif not is_file(self._path):
@@ -220,7 +245,9 @@ class UrlLock:
 
 
 def _flags(folder: Path) -> dict[str, dict[str, Any]]:
-    """All flags by name; one that went away meanwhile is none, one that cannot be read is somebody's."""
+    """All flags by name; one that went away meanwhile is none, one that cannot be read is
+    somebody's.
+    """
     found = {}
     for name in listed(folder / _FOLDER):
         if name.endswith(".json"):
@@ -248,7 +275,9 @@ def _is_alive(pid: int | None) -> bool:
 
 
 def _machine() -> str:
-    """A name for all processes that this one can see: this boot of this machine, and this container of it."""
+    """A name for all processes that this one can see: this boot of this machine, and this container
+    of it.
+    """
     about = socket.gethostname()
     with suppress(OSError):
         about += Path("/proc/sys/kernel/random/boot_id").read_text()
@@ -268,7 +297,11 @@ def _usable(flag: Any) -> dict[str, Any] | None:
     """What a lock says, without what is of a wrong type."""
     if not isinstance(flag, dict):
         return None
-    return {name: flag[name] for name, shape in _SHAPES.items() if mismatch(flag.get(name), shape) is None}
+    return {
+        name: flag[name]
+        for name, shape in _SHAPES.items()
+        if mismatch(flag.get(name), shape) is None
+    }
 
 
 def _words(holder: dict[str, Any]) -> str:

@@ -49,7 +49,9 @@ class Run:
 
 
 def run_hash(work: str, version: int, settings: Mapping[str, Any], root_seed: int) -> str:
-    """SHA-256 of the canonical JSON of ``[work, version, settings, root_seed]``: the same everywhere, forever."""
+    """SHA-256 of the canonical JSON of ``[work, version, settings, root_seed]``: the same
+    everywhere, forever.
+    """
     content = [work_identity(work), version, dict(settings), root_seed]
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -57,16 +59,19 @@ def run_hash(work: str, version: int, settings: Mapping[str, Any], root_seed: in
 
 @dataclass(frozen=True)
 class Plan:
-    """The cross product of ``grid`` over ``base``, for a work function *settings → labelled data set*.
+    """The cross product of ``grid`` over ``base``, for a work function *settings → labelled data
+    set*.
 
-    ``work`` names an importable function ``work(settings, context)``, as ``"package.module:function"`` or
-    ``"path/to/file.py:function"``; the annotation of its first parameter is a frozen dataclass, whose fields ``base``
-    and ``grid`` give. Fields in neither take their defaults. After construction ``base`` holds them all.
+    ``work`` names an importable function ``work(settings, context)``, as
+    ``"package.module:function"`` or ``"path/to/file.py:function"``; the annotation of its first
+    parameter is a frozen dataclass, whose fields ``base`` and ``grid`` give. Fields in neither take
+    their defaults. After construction ``base`` holds them all.
 
-    Each run has a hash of its settings (the work function's name, all settings, root seed), of which its random key is
-    made. It does not depend on the rest of the plan, nor on the work function's code: a grid that grows keeps the runs
-    that are finished, and an edit changes no random numbers. By which code a run was made is stored beside it, and
-    ``run_plan`` computes runs again whose code was edited since.
+    Each run has a hash of its settings (the work function's name, all settings, root seed), of
+    which its random key is made. It does not depend on the rest of the plan, nor on the work
+    function's code: a grid that grows keeps the runs that are finished, and an edit changes no
+    random numbers. By which code a run was made is stored beside it, and ``run_plan`` computes runs
+    again whose code was edited since.
 
     >>> plan = Plan("attnlab.runs._example:work", name="powers", base={"exponent": 2}, grid={"number": [1, 2, 3]})
     >>> [dict(run.settings) for run in plan.runs][-1]
@@ -87,7 +92,9 @@ class Plan:
         grid = {name: _axis(loaded.settings, name, values) for name, values in self.grid.items()}
         twice = set(self.base) & set(grid)
         if twice:
-            raise AttnlabError(f"{', '.join(sorted(twice))} given both in base and in grid: give each field once")
+            raise AttnlabError(
+                f"{', '.join(sorted(twice))} given both in base and in grid: give each field once"
+            )
         base = loaded.settings.complete(self.base, besides=grid)
         self._set(base=MappingProxyType(base), grid=MappingProxyType(grid), version=loaded.version)
         self._check_runs(loaded.settings)
@@ -95,8 +102,10 @@ class Plan:
     @classmethod
     def of_list(
         cls, work: str, name: str, settings: Sequence[Mapping[str, Any]], *, root_seed: int = 0
-    ) -> Plan:  # fmt: skip
-        """A plan of given runs, for designs that are no product: one mapping of fields for each run."""
+    ) -> Plan:
+        """A plan of given runs, for designs that are no product: one mapping of fields for each
+        run.
+        """
         _check_head(name, root_seed)
         loaded = load_work(work)
         listed = tuple(MappingProxyType(loaded.settings.complete(given)) for given in settings)
@@ -113,9 +122,15 @@ class Plan:
             settings = list(self.listed)
         else:
             points = itertools.product(*self.grid.values())
-            settings = [{**dict(zip(self.grid, point, strict=True)), **self.base} for point in points]
+            settings = [
+                {**dict(zip(self.grid, point, strict=True)), **self.base} for point in points
+            ]
         return tuple(
-            Run(index, MappingProxyType(dict(given)), run_hash(self.work, self.version, given, self.root_seed))
+            Run(
+                index,
+                MappingProxyType(dict(given)),
+                run_hash(self.work, self.version, given, self.root_seed),
+            )
             for index, given in enumerate(settings)
         )
 
@@ -129,41 +144,67 @@ class Plan:
     def to_json(self) -> dict[str, Any]:
         """All that is needed to rebuild the plan, without importing its work function."""
         return {
-            "work": self.work, "version": self.version, "name": self.name, "root_seed": self.root_seed,
-            "base": dict(self.base), "grid": {name: list(values) for name, values in self.grid.items()},
+            "work": self.work,
+            "version": self.version,
+            "name": self.name,
+            "root_seed": self.root_seed,
+            "base": dict(self.base),
+            "grid": {name: list(values) for name, values in self.grid.items()},
             "listed": None if self.listed is None else [dict(given) for given in self.listed],
-        }  # fmt: skip
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Plan:
-        """The plan that ``to_json`` wrote. The work function is not imported: reading needs no user's code."""
+        """The plan that ``to_json`` wrote. The work function is not imported: reading needs no
+        user's code.
+        """
         wrong = mismatch(data, _STORED, "the stored plan")
         if wrong:
             raise AttnlabError(f"not a stored plan ({wrong}): expected what Plan.to_json writes")
         listed = data["listed"]
         if listed is not None and any(set(given) != set(listed[0]) for given in listed):
-            raise AttnlabError("not a stored plan (its runs have different settings): expected equal names in all")
+            raise AttnlabError(
+                "not a stored plan (its runs have different settings): expected equal names in all"
+            )
         plan = cls._bare(
-            data["work"], data["name"], data["root_seed"], data["version"],
+            data["work"],
+            data["name"],
+            data["root_seed"],
+            data["version"],
             {name: freeze(value) for name, value in data["base"].items()},
             {name: freeze(values) for name, values in data["grid"].items()},
-            None if listed is None else tuple(
-                MappingProxyType({name: freeze(value) for name, value in given.items()}) for given in listed
+            None
+            if listed is None
+            else tuple(
+                MappingProxyType({name: freeze(value) for name, value in given.items()})
+                for given in listed
             ),
-        )  # fmt: skip
+        )
         plan._check_count()
         return plan
 
     @classmethod
     def _bare(
-        cls, work: str, name: str, root_seed: int, version: int, base: dict[str, Any], grid: dict[str, Any], listed: Any
+        cls,
+        work: str,
+        name: str,
+        root_seed: int,
+        version: int,
+        base: dict[str, Any],
+        grid: dict[str, Any],
+        listed: Any,
     ) -> Plan:
         """A plan of fields that are known to be valid."""
         plan = object.__new__(cls)
         plan._set(
-            work=work, name=name, root_seed=root_seed, version=version, base=MappingProxyType(base),
-            grid=MappingProxyType(grid), listed=listed,
-        )  # fmt: skip
+            work=work,
+            name=name,
+            root_seed=root_seed,
+            version=version,
+            base=MappingProxyType(base),
+            grid=MappingProxyType(grid),
+            listed=listed,
+        )
         return plan
 
     def _set(self, **values: Any) -> None:
@@ -173,17 +214,23 @@ class Plan:
     def _check_count(self) -> None:
         count = math.prod(self.shape.values())
         if not 1 <= count <= _MOST_RUNS:
-            raise AttnlabError(f"the plan asks for {count:,} runs: expected 1 to {_MOST_RUNS:,}; make several plans")
+            raise AttnlabError(
+                f"the plan asks for {count:,} runs: expected 1 to {_MOST_RUNS:,}; make several "
+                "plans"
+            )
 
     def _check_runs(self, settings: SettingsType) -> None:
-        """Build every run's settings, so that a mistake shows now and not in the middle of the sweep."""
+        """Build every run's settings, so that a mistake shows now and not in the middle of the
+        sweep.
+        """
         self._check_count()
         seen: dict[str, int] = {}
         for run in self.runs:
             settings.build(run.settings)
             if run.hash in seen:
                 raise AttnlabError(
-                    f"runs {seen[run.hash]} and {run.index} have equal settings ({dict(run.settings)}): "
+                    f"runs {seen[run.hash]} and {run.index} have equal settings "
+                    f"({dict(run.settings)}): "
                     "expected each run once; vary a seed to repeat a run"
                 )
             seen[run.hash] = run.index
@@ -200,7 +247,9 @@ def _axis(settings: SettingsType, name: str, values: Any) -> tuple[Any, ...]:
     if isinstance(values, np.ndarray):
         values = values.tolist()
     if not isinstance(values, (list, tuple, range)):
-        raise AttnlabError(f"grid[{name!r}] is {values!r}: expected a list of values; a single one belongs in base")
+        raise AttnlabError(
+            f"grid[{name!r}] is {values!r}: expected a list of values; a single one belongs in base"
+        )
     if not values:
         raise AttnlabError(f"grid[{name!r}] is empty: expected at least one value")
     return tuple(settings.check(name, value) for value in values)

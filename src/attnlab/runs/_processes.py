@@ -20,11 +20,12 @@ from attnlab.runs._source import CodeChanged
 class Processes(AbstractExecutor):
     """``count`` worker processes, by default one for each core.
 
-    Each is a new interpreter with one thread (nothing is forked, nothing pickled, the caller's ``__main__`` is not
-    imported) that compiles once and keeps compiled code between sweeps. A process that dies loses only the chunk that
-    it was computing: its runs are tried again one by one, at most twice, and then count as failed. What work functions
-    print is kept only to explain a death. A run that takes longer than ``time_limit`` seconds (compiling included) is
-    stopped and counts as failed.
+    Each is a new interpreter with one thread (nothing is forked, nothing pickled, the caller's
+    ``__main__`` is not imported) that compiles once and keeps compiled code between sweeps. A
+    process that dies loses only the chunk that it was computing: its runs are tried again one by
+    one, at most twice, and then count as failed. What work functions print is kept only to explain
+    a death. A run that takes longer than ``time_limit`` seconds (compiling included) is stopped and
+    counts as failed.
 
     Used as a context, the processes stay between sweeps, and so does what they have compiled:
 
@@ -36,7 +37,9 @@ class Processes(AbstractExecutor):
     def __init__(self, count: int | None = None, *, time_limit: float | None = None):
         count = usable_cores() if count is None else count
         if type(count) is not int or count < 1:
-            raise AttnlabError(f"processes={count!r}: expected a whole number ≥ 1, or 0 to compute in this process")
+            raise AttnlabError(
+                f"processes={count!r}: expected a whole number ≥ 1, or 0 to compute in this process"
+            )
         self._count, self._limit = count, checked_limit(time_limit)
         self._keeps = False
         self._kept: list[Child] = []
@@ -76,8 +79,12 @@ class Processes(AbstractExecutor):
 
 
 @contextmanager
-def executor_for(processes: int | None, executor: AbstractExecutor | None) -> Iterator[AbstractExecutor]:
-    """The ``executor`` that was given, or else processes (0: this one) that stay until the end of the context."""
+def executor_for(
+    processes: int | None, executor: AbstractExecutor | None
+) -> Iterator[AbstractExecutor]:
+    """The ``executor`` that was given, or else processes (0: this one) that stay until the end of
+    the context.
+    """
     if executor is not None and processes is not None:
         raise AttnlabError("both processes and executor given: give one of them")
     if executor is not None:
@@ -90,7 +97,9 @@ def executor_for(processes: int | None, executor: AbstractExecutor | None) -> It
 
 
 class _Pool:
-    """Worker processes, the chunks they are at, and the runs of the dead that are to be tried again."""
+    """Worker processes, the chunks they are at, and the runs of the dead that are to be tried
+    again.
+    """
 
     def __init__(self, job: Job, count: int, kept: list[Child], limit: float | None):
         self._job, self._limit = job, limit
@@ -131,7 +140,9 @@ class _Pool:
             messages, ended = child.read()
             for message in messages:
                 if message["say"] == "broken":
-                    raise AttnlabError(f"a worker process cannot load the work function: {message['cause']}")
+                    raise AttnlabError(
+                        f"a worker process cannot load the work function: {message['cause']}"
+                    )
                 if message["say"] == "changed":
                     raise CodeChanged(message["cause"])
                 child.ready, self._early_deaths = True, 0
@@ -150,12 +161,15 @@ class _Pool:
         if not child.ready:
             self._early_deaths += 1
             if self._early_deaths >= MOST_DEATHS:
-                raise AttnlabError(f"worker processes do not start ({cause}): {last_words or 'they left no message'}")
+                said = last_words or "they left no message"
+                raise AttnlabError(f"worker processes do not start ({cause}): {said}")
         self._start()
         yield from self._retries.died(child.chunk or (), cause, last_words, counts=child.ready)
 
     def _stop_late(self, child: Child) -> Iterator[Outcome]:
-        """A run exceeds its time limit: store what its process has finished, and replace the process."""
+        """A run exceeds its time limit: store what its process has finished, and replace the
+        process.
+        """
         assert self._limit is not None, "without a limit nothing is late"
         self._remove(child)
         told = child.settle()
@@ -169,7 +183,9 @@ class _Pool:
         self._children.remove(child)
 
     def stop(self) -> Iterator[Outcome]:
-        """Ask all processes to store what is finished and leave; those that do not answer are killed soon."""
+        """Ask all processes to store what is finished and leave; those that do not answer are
+        killed soon.
+        """
         for child in self._children:
             child.say(_wire.line({"do": "stop"}))
         deadline = time.monotonic() + PATIENCE_SECONDS
@@ -177,7 +193,11 @@ class _Pool:
         while waiting and time.monotonic() < deadline:
             for key, _ in self._selector.select(TICK_SECONDS):
                 messages, ended = key.data.read()
-                yield from (_wire.read_outcome(message) for message in messages if message["say"] == "outcome")
+                yield from (
+                    _wire.read_outcome(message)
+                    for message in messages
+                    if message["say"] == "outcome"
+                )
                 if ended:
                     self._selector.unregister(key.fileobj)
                     waiting.remove(key.data)

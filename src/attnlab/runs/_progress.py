@@ -18,7 +18,8 @@ from attnlab.runs._execute import Interrupt
 
 @dataclass(frozen=True)
 class Event:
-    """How far a sweep is: runs asked for, finished, failed and being computed; runs per second; seconds left.
+    """How far a sweep is: runs asked for, finished, failed and being computed; runs per second;
+    seconds left.
 
     ``rate`` counts what this call computed. Both are ``None`` while nothing is known.
     """
@@ -35,8 +36,13 @@ class Reporter:
     """Tells a callback and a bar about progress."""
 
     def __init__(
-        self, title: str, asked: int, finished: int, bar: Progress, on_event: Callable[[Event], None] | None
-    ):  # fmt: skip
+        self,
+        title: str,
+        asked: int,
+        finished: int,
+        bar: Progress,
+        on_event: Callable[[Event], None] | None,
+    ):
         self._asked, self._finished, self._failed = asked, finished, 0
         self._computed, self._started = 0, time.monotonic()
         self._bar, self._on_event = bar, on_event
@@ -48,8 +54,12 @@ class Reporter:
         self._failed += failed
         self._computed += finished + failed
         left = self._asked - self._finished - self._failed
-        rate = self._computed / max(time.monotonic() - self._started, 1e-9) if self._computed else None
-        event = Event(self._asked, self._finished, self._failed, running, rate, left / rate if rate else None)
+        rate = (
+            self._computed / max(time.monotonic() - self._started, 1e-9) if self._computed else None
+        )
+        event = Event(
+            self._asked, self._finished, self._failed, running, rate, left / rate if rate else None
+        )
         self._bar.update(self._task, completed=self._finished + self._failed, text=_words(event))
         if self._on_event is not None:
             self._on_event(event)
@@ -57,19 +67,25 @@ class Reporter:
 
 @contextmanager
 def progress_bar(shown: bool | None) -> Iterator[Progress]:
-    """A bar on standard error, by default only where someone is looking; in a log only its last state."""
+    """A bar on standard error, by default only where someone is looking; in a log only its last
+    state.
+    """
     disable = not (sys.stderr.isatty() if shown is None else shown)
     console = Console(stderr=True)
     columns = (
-        TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.fields[text]}", markup=False),
-    )  # fmt: skip
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.fields[text]}", markup=False),
+    )
     with Progress(*columns, console=console, disable=disable, transient=console.is_terminal) as bar:
         yield bar
 
 
 @contextmanager
 def interruptible() -> Iterator[Interrupt]:
-    """Turn the first Ctrl-C into an orderly end; a second one raises at once. Only in the main thread."""
+    """Turn the first Ctrl-C into an orderly end; a second one raises at once. Only in the main
+    thread.
+    """
     state = Interrupt()
     if threading.current_thread() is not threading.main_thread():
         yield state

@@ -25,19 +25,34 @@ from attnlab.runs._plan import Plan
 SCHEMA = 1
 KIND, _BLOCK, _FAILURES = "attnlab sweep", "attnlab block", "attnlab failures"
 _AGAIN = (
-    "use another folder; where a sweep lies in this one, remove the file and run the same plan again: finished runs "
+    "use another folder; where a sweep lies in this one, remove the file and run the same plan "
+    "again: finished runs "
     "are kept"
 )
 _SOURCES_SHAPE = {"current": str, "earlier": [str], "keep": bool}
-_BLOCK_SHAPE = {"stem": str, "sha256_of_block": str, "size": range(2**53), "runs": [str], "source": str}
-_FAILURE_SHAPE = {"hash": str, "settings": {str: object}, "cause": str, "traceback": str, "source": str}
+_BLOCK_SHAPE = {
+    "stem": str,
+    "sha256_of_block": str,
+    "size": range(2**53),
+    "runs": [str],
+    "source": str,
+}
+_FAILURE_SHAPE = {
+    "hash": str,
+    "settings": {str: object},
+    "cause": str,
+    "traceback": str,
+    "source": str,
+}
 
 
 @dataclass(frozen=True)
 class Sources:
-    """Whose runs count: those of the code with the hash ``current``; with ``keep`` also those of all other code.
+    """Whose runs count: those of the code with the hash ``current``; with ``keep`` also those of
+    all other code.
 
-    ``earlier`` are the hashes that were current before, the oldest first. Before hashes were stored, they were empty.
+    ``earlier`` are the hashes that were current before, the oldest first. Before hashes were
+    stored, they were empty.
     """
 
     current: str = ""
@@ -76,7 +91,9 @@ class Failure:
 
 @dataclass(frozen=True)
 class Block:
-    """The label of a block: which runs are in the file of this name, by which code, and what the file must be."""
+    """The label of a block: which runs are in the file of this name, by which code, and what the
+    file must be.
+    """
 
     stem: str
     sha256: str
@@ -91,18 +108,24 @@ def origin() -> dict[str, Any]:
 
 
 def write_plan(path: Path, plan: Plan, sources: Sources) -> None:
-    """Store the plan with its origin and whose runs count; a plan that changed keeps the date of the first."""
+    """Store the plan with its origin and whose runs count; a plan that changed keeps the date of
+    the first.
+    """
     before = _read_record(path, KIND, {"created": str})
     created = before["created"] if before else _now()
     head = {**origin(), "machine": _machine(), "created": created, "changed": _now()}
-    write_atomic(path, seal(KIND, SCHEMA, {**head, "sources": asdict(sources), "plan": plan.to_json()}))
+    write_atomic(
+        path, seal(KIND, SCHEMA, {**head, "sources": asdict(sources), "plan": plan.to_json()})
+    )
 
 
 def read_plan(path: Path) -> tuple[Plan, Sources]:
     """The stored plan and whose runs count, or in words why the file is none."""
     shape = {"created": str, "plan": {str: object}, "sources": _SOURCES_SHAPE}
     what = "the plan of a sweep"
-    record = unseal(read_bytes(path), path, kind=KIND, schema=SCHEMA, what=what, again=_AGAIN, shape=shape)
+    record = unseal(
+        read_bytes(path), path, kind=KIND, schema=SCHEMA, what=what, again=_AGAIN, shape=shape
+    )
     sources = record["sources"]
     try:
         plan = Plan.from_json(record["plan"])
@@ -112,7 +135,9 @@ def read_plan(path: Path) -> tuple[Plan, Sources]:
 
 
 def write_block_label(folder: Path, block: Block) -> None:
-    """Store a block's label beside where the block will be; writing that makes the names of both last."""
+    """Store a block's label beside where the block will be; writing that makes the names of both
+    last.
+    """
     content = asdict(block)
     label = {**content, "sha256_of_block": content.pop("sha256"), **origin()}
     write_atomic(folder / f"{block.stem}.json", seal(_BLOCK, SCHEMA, label), sync_folder=False)
@@ -127,13 +152,19 @@ def read_block_label(path: Path) -> Block | None:
     return Block(record["stem"], record["sha256_of_block"], record["size"], runs, record["source"])
 
 
-def write_failures(folder: Path, failures: Iterable[Failure], *, stamp: str | None = None) -> str | None:
-    """Store failures in one new file; its name, which begins with the time or the ``stamp`` and sorts by it."""
+def write_failures(
+    folder: Path, failures: Iterable[Failure], *, stamp: str | None = None
+) -> str | None:
+    """Store failures in one new file; its name, which begins with the time or the ``stamp`` and
+    sorts by it.
+    """
     records = [failure.to_json() for failure in failures]
     if not records:
         return None
     name = f"{stamp or f'{time.time_ns():020d}'}-{uuid.uuid4().hex[:8]}.json"
-    write_atomic(folder / name, seal(_FAILURES, SCHEMA, {"name": name, "when": _now(), "failures": records}))
+    write_atomic(
+        folder / name, seal(_FAILURES, SCHEMA, {"name": name, "when": _now(), "failures": records})
+    )
     return name
 
 
@@ -152,7 +183,9 @@ def _read_record(path: Path, kind: str, shape: Mapping[str, Any]) -> dict[str, A
     A URL that cannot be reached is an error: what lies there may be as it should be.
     """
     try:
-        return unseal(read_bytes(path), path, kind=kind, schema=SCHEMA, what=kind, again="", shape=shape)
+        return unseal(
+            read_bytes(path), path, kind=kind, schema=SCHEMA, what=kind, again="", shape=shape
+        )
     except AttnlabError:
         return None
     except OSError as error:
@@ -175,9 +208,12 @@ def _machine() -> dict[str, Any]:
         except importlib.metadata.PackageNotFoundError:
             versions[name] = None
     return {
-        "system": platform.system(), "machine": platform.machine(), "cores": os.cpu_count(),
-        "python": platform.python_version(), "packages": versions,
-    }  # fmt: skip
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "packages": versions,
+    }
 
 
 @cache
@@ -186,7 +222,9 @@ def _commit() -> str | None:
     here = Path(__file__).parent
 
     def git(*words: str) -> str:
-        answer = subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, timeout=10, check=False)
+        answer = subprocess.run(
+            ["git", *words], cwd=here, capture_output=True, text=True, timeout=10, check=False
+        )
         return answer.stdout.strip() if answer.returncode == 0 else ""
 
     try:

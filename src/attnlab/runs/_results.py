@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FailureGroup:
-    """Runs that failed of one cause: how many, which (their indices in the plan), and the traceback of one."""
+    """Runs that failed of one cause: how many, which (their indices in the plan), and the traceback
+    of one.
+    """
 
     cause: str
     count: int
@@ -37,7 +39,10 @@ def told_stale(results: Iterable[Results]) -> str:
     if stale:
         told.append(stale_words(stale))
     if reused:
-        told.append(f"{reused} of the runs used {'was' if reused == 1 else 'were'} made by other code (`--keep`)")
+        told.append(
+            f"{reused} of the runs used {'was' if reused == 1 else 'were'} made by other code "
+            "(`--keep`)"
+        )
     return "; ".join(told)
 
 
@@ -53,9 +58,10 @@ def stale_words(count: int) -> str:
 class Results:
     """The stored runs of a plan: counts at once, data when asked for.
 
-    ``asked = finished + failed + missing``; runs are missing only where a sweep was interrupted. ``ok`` says whether
-    at most the share ``failure_limit`` of all runs failed. Runs of a work function that was edited since are ``stale``:
-    they are stored and not used; or ``reused``, if the sweep was run with ``keep``.
+    ``asked = finished + failed + missing``; runs are missing only where a sweep was interrupted.
+    ``ok`` says whether at most the share ``failure_limit`` of all runs failed. Runs of a work
+    function that was edited since are ``stale``: they are stored and not used; or ``reused``, if
+    the sweep was run with ``keep``.
     """
 
     def __init__(self, store: Store, *, failure_limit: float = 0.1, interrupted: bool = False):
@@ -114,14 +120,15 @@ class Results:
             groups.setdefault(failure.cause, []).append((run.index, failure.traceback))
         ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
         return tuple(
-            FailureGroup(cause, len(runs), tuple(index for index, _ in runs), runs[0][1]) for cause, runs in ordered
+            FailureGroup(cause, len(runs), tuple(index for index, _ in runs), runs[0][1])
+            for cause, runs in ordered
         )
 
     def dataset(self) -> xr.Dataset:
         """All variables of all runs in one labelled data set.
 
-        The dimensions of the plan (the grid's fields, or ``run`` with the settings as coordinates) come before those
-        of the runs; missing and failed runs are nan (see ``select``).
+        The dimensions of the plan (the grid's fields, or ``run`` with the settings as coordinates)
+        come before those of the runs; missing and failed runs are nan (see ``select``).
         """
         return self._load(None)
 
@@ -145,7 +152,9 @@ class Results:
         data = self._load(chosen)
         unknown = [name for name in wanted if name not in seen]
         if unknown and seen:
-            raise AttnlabError(f"the runs have no variable {unknown[0]!r}: {nearest(unknown[0], sorted(seen))}")
+            raise AttnlabError(
+                f"the runs have no variable {unknown[0]!r}: {nearest(unknown[0], sorted(seen))}"
+            )
         return data
 
     def run(self, index: int) -> xr.Dataset:
@@ -158,11 +167,17 @@ class Results:
         with reading(self.folder):
             stacks = list(self._store.stacks((run.hash for run in self._finished), chosen))
         found = {run_hash for stack in stacks for run_hash in stack.hashes}
-        self._finished = [run for run in self._finished if run.hash in found]  # what proved damaged counts no more
+        self._finished = [
+            run for run in self._finished if run.hash in found
+        ]  # what proved damaged counts no more
         data = combine(self.plan, stacks)
         about = {
-            "plan": self.plan.name, "work": self.plan.work, "root_seed": self.plan.root_seed,
-            "settings": json.dumps(dict(self.plan.base)), "asked": self.asked, "finished": self.finished,
+            "plan": self.plan.name,
+            "work": self.plan.work,
+            "root_seed": self.plan.root_seed,
+            "settings": json.dumps(dict(self.plan.base)),
+            "asked": self.asked,
+            "finished": self.finished,
             "failed": self.failed,
-        }  # fmt: skip
+        }
         return data.assign_attrs({**data.attrs, **about})

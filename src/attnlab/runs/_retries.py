@@ -1,4 +1,6 @@
-"""What becomes of runs whose process died or took too long: the same rules wherever they are computed."""
+"""What becomes of runs whose process died or took too long: the same rules wherever they are
+computed.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,9 @@ from attnlab.runs._record import Failure
 from attnlab.runs._store import save_failures
 
 MOST_DEATHS = 3  # the first attempt and two more
-# What a run does wrong kills its own process, seldom the worker that started it: workers die because their machine is
-# taken away. A sweep with many such deaths must not count runs as failed that did nothing.
+# What a run does wrong kills its own process, seldom the worker that started it: workers die
+# because their machine is taken away. A sweep with many such deaths must not count runs as failed
+# that did nothing.
 MOST_WORKER_DEATHS = 10
 
 
@@ -27,8 +30,9 @@ def undone(runs: Iterable[Run], outcomes: Iterable[Outcome]) -> Chunk:
 class Retries:
     """Runs that are to be tried again, ``waiting``; and how often the process of each has died.
 
-    A chunk whose process died is tried again run by run. A run that was there three times counts as failed (of Dask
-    workers: ten times); so does a run that exceeded its time limit, at once: it would do so again.
+    A chunk whose process died is tried again run by run. A run that was there three times counts as
+    failed (of Dask workers: ten times); so does a run that exceeded its time limit, at once: it
+    would do so again.
     """
 
     def __init__(self, job: Job):
@@ -42,24 +46,43 @@ class Retries:
             self.waiting.appendleft(runs)
 
     def died(
-        self, runs: Chunk, cause: str, last_words: str, *, counts: bool = True, most: int = MOST_DEATHS
+        self,
+        runs: Chunk,
+        cause: str,
+        last_words: str,
+        *,
+        counts: bool = True,
+        most: int = MOST_DEATHS,
     ) -> list[Outcome]:
-        """Their process died; it ``counts`` if it had begun to compute. After ``most`` of these a run has failed."""
+        """Their process died; it ``counts`` if it had begun to compute. After ``most`` of these a
+        run has failed.
+        """
         lost = []
         for run in runs:
             deaths = self._deaths[run.hash, most] = self._deaths.get((run.hash, most), 0) + counts
             if deaths >= most:
-                lost.append(Failure(run.hash, dict(run.settings), cause, last_words, self._job.source))
+                lost.append(
+                    Failure(run.hash, dict(run.settings), cause, last_words, self._job.source)
+                )
             else:
                 self.waiting.append((run,))
         return self._record(lost)
 
     def late(self, runs: Chunk, at: str | None, limit: float) -> list[Outcome]:
-        """Of these runs, the one with the hash ``at`` took longer than ``limit`` seconds; nothing ails the others."""
+        """Of these runs, the one with the hash ``at`` took longer than ``limit`` seconds; nothing
+        ails the others.
+        """
         self.back(tuple(run for run in runs if run.hash != at))
-        cause, no_traceback = f"took longer than the time limit of {limit:g} s", "(none: its process was ended)"
+        cause, no_traceback = (
+            f"took longer than the time limit of {limit:g} s",
+            "(none: its process was ended)",
+        )
         source = self._job.source
-        slow = [Failure(r.hash, dict(r.settings), cause, no_traceback, source) for r in runs if r.hash == at]
+        slow = [
+            Failure(r.hash, dict(r.settings), cause, no_traceback, source)
+            for r in runs
+            if r.hash == at
+        ]
         return self._record(slow)
 
     def _record(self, lost: list[Failure]) -> list[Outcome]:

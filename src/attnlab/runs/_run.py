@@ -21,28 +21,39 @@ from attnlab.runs._work import load_work
 
 
 def run_plan(
-    plan: Plan, folder: str | Path, *, processes: int | None = None, executor: AbstractExecutor | None = None,
-    progress: bool | None = None, on_event: Callable[[Event], None] | None = None, failure_limit: float = 0.1,
-    retry_failed: bool = True, keep: bool = False,
-) -> Results:  # fmt: skip
+    plan: Plan,
+    folder: str | Path,
+    *,
+    processes: int | None = None,
+    executor: AbstractExecutor | None = None,
+    progress: bool | None = None,
+    on_event: Callable[[Event], None] | None = None,
+    failure_limit: float = 0.1,
+    retry_failed: bool = True,
+    keep: bool = False,
+) -> Results:
     """Compute what a plan asks for and the folder does not hold yet.
 
-    - ``folder``: a folder, or the URL of one (``"s3://bucket/sweep"``). It has one owner at a time: a second call on it
-      raises an error that says who is at work there.
-    - ``processes``: how many worker processes, by default one for each core; 0 computes in this process. Or any
-      ``executor``. Results do not depend on it, bit for bit, as long as each process has one thread.
-    - ``progress``: whether to draw a bar on standard error, by default where that is a terminal; ``on_event`` is
-      called with an ``Event`` at the beginning and after every chunk.
-    - ``failure_limit``: the share of runs that may fail before ``Results.ok`` is false. A run that raises never
-      stops the sweep. Failed runs are tried again in the next call unless ``retry_failed`` is false.
+    - ``folder``: a folder, or the URL of one (``"s3://bucket/sweep"``). It has one owner at a time:
+      a second call on it raises an error that says who is at work there.
+    - ``processes``: how many worker processes, by default one for each core; 0 computes in this
+      process. Or any ``executor``. Results do not depend on it, bit for bit, as long as each
+      process has one thread.
+    - ``progress``: whether to draw a bar on standard error, by default where that is a terminal;
+      ``on_event`` is called with an ``Event`` at the beginning and after every chunk.
+    - ``failure_limit``: the share of runs that may fail before ``Results.ok`` is false. A run that
+      raises never stops the sweep. Failed runs are tried again in the next call unless
+      ``retry_failed`` is false.
 
-    - ``keep``: use stored runs that other code made, too. By default runs of a work function that was edited since, or
-      of which anything that it reaches was, stay in the folder, are not used (``Results.stale`` counts them) and are
-      computed again, with the same random numbers as before.
+    - ``keep``: use stored runs that other code made, too. By default runs of a work function that
+      was edited since, or of which anything that it reaches was, stay in the folder, are not used
+      (``Results.stale`` counts them) and are computed again, with the same random numbers as
+      before.
 
-    Interrupted at any moment, by Ctrl-C or ``kill -9``, the same call goes on where it was. Ctrl-C does not raise:
-    what is finished is stored and ``Results.interrupted`` is true. A second Ctrl-C raises ``KeyboardInterrupt``.
-    A work function must therefore raise, not return half a result, when it is interrupted.
+    Interrupted at any moment, by Ctrl-C or ``kill -9``, the same call goes on where it was. Ctrl-C
+    does not raise: what is finished is stored and ``Results.interrupted`` is true. A second Ctrl-C
+    raises ``KeyboardInterrupt``. A work function must therefore raise, not return half a result,
+    when it is interrupted.
 
     >>> import tempfile
     >>> plan = Plan("attnlab.runs._example:work", name="powers", grid={"number": [1, 2, 3], "exponent": [2, 3]})
@@ -67,23 +78,31 @@ def run_plan(
                 _compute(store, missing, executor, interrupt, progress, on_event)
             if not interrupt.pressed:
                 _consolidate(store)
-    # Read anew: what lies on the disk is the truth, also where a worker stored runs and died before it could say so.
+    # Read anew: what lies on the disk is the truth, also where a worker stored runs and died before
+    # it could say so.
     return Results(Store.read(folder), failure_limit=failure_limit, interrupted=interrupt.pressed)
 
 
 def _refuse_edited(work: str) -> None:
-    """Refuse to run what this process has loaded if the files say something else by now: workers would load that."""
+    """Refuse to run what this process has loaded if the files say something else by now: workers
+    would load that.
+    """
     if load_work(work).source.is_edited:
         raise AttnlabError(
-            f"the code of {work} was edited after this process had loaded it; restart Python (in a notebook: "
+            f"the code of {work} was edited after this process had loaded it; restart Python (in "
+            "a notebook: "
             "restart the kernel), so that runs are made by the new code"
         )
 
 
 def _compute(
-    store: Store, missing: list[Run], executor: AbstractExecutor, interrupt: Interrupt, progress: bool | None,
+    store: Store,
+    missing: list[Run],
+    executor: AbstractExecutor,
+    interrupt: Interrupt,
+    progress: bool | None,
     on_event: Callable[[Event], None] | None,
-) -> None:  # fmt: skip
+) -> None:
     """Have the missing runs computed, and take notice of every outcome."""
     plan, foreign = store.plan, store.foreign
     chunks = Chunks(missing, executor.width)
@@ -102,7 +121,10 @@ def _compute(
                 _adopt(store, reached, outcome)
             store.note(outcome.blocks, outcome.failures)
             chunks.observe(outcome.seconds)
-            finished, failed = sum(len(block.runs) for block in outcome.blocks), len(outcome.failures)
+            finished, failed = (
+                sum(len(block.runs) for block in outcome.blocks),
+                len(outcome.failures),
+            )
             done += finished + failed
             reporter.tell(finished, failed, running=len(missing) - len(chunks) - done)
             if outcome.refused is not None:
@@ -112,7 +134,9 @@ def _compute(
 
 @contextmanager
 def _reached(folder: Path, executor: AbstractExecutor) -> Iterator[Path]:
-    """Where workers write: the folder itself, or a temporary one where it lies in the memory of this process."""
+    """Where workers write: the folder itself, or a temporary one where it lies in the memory of
+    this process.
+    """
     if not is_private(folder) or isinstance(executor, InProcess):
         yield folder
         return
@@ -130,10 +154,14 @@ def _adopt(store: Store, spool: Path, outcome: Outcome) -> None:
 
 
 def _consolidate(store: Store) -> None:
-    """Tidy up at the end of a sweep; everything is stored already, so that a full disk is no misfortune here."""
+    """Tidy up at the end of a sweep; everything is stored already, so that a full disk is no
+    misfortune here.
+    """
     try:
         store.consolidate()
     except OSError as error:
         warnings.warn(
-            f"small blocks of {store.folder} were not merged ({error}); no run is lost", StoreWarning, stacklevel=3
+            f"small blocks of {store.folder} were not merged ({error}); no run is lost",
+            StoreWarning,
+            stacklevel=3,
         )

@@ -29,7 +29,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 class SettingsType:
-    """A frozen dataclass whose fields are str, int, float, bool, None, ``Literal``, or tuples or unions of these."""
+    """A frozen dataclass whose fields are str, int, float, bool, None, ``Literal``, or tuples or
+    unions of these.
+    """
 
     def __init__(self, cls: type):
         if not (dataclasses.is_dataclass(cls) and cls.__dataclass_params__.frozen):  # type: ignore[attr-defined]
@@ -41,14 +43,20 @@ class SettingsType:
         for name, kind in self.kinds.items():
             if not _is_supported(kind):
                 raise AttnlabError(
-                    f"{cls.__name__}.{name} is of type {_words(kind)}: expected str, int, float, bool, None, "
-                    "a Literal, or tuples or unions of these, so that settings can be stored as JSON"
+                    f"{cls.__name__}.{name} is of type {_words(kind)}: expected str, int, float, "
+                    "bool, None, "
+                    "a Literal, or tuples or unions of these, so that settings can be stored as "
+                    "JSON"
                 )
 
     def check(self, name: str, value: Any) -> Any:
-        """The value of one field in its one form (a float for a float, tuples for lists), or an error in words."""
+        """The value of one field in its one form (a float for a float, tuples for lists), or an
+        error in words.
+        """
         if name not in self.kinds:
-            raise AttnlabError(f"{self.cls.__name__} has no field {name!r}: {nearest(name, self.kinds)}")
+            raise AttnlabError(
+                f"{self.cls.__name__} has no field {name!r}: {nearest(name, self.kinds)}"
+            )
         try:
             return _conform(value, self.kinds[name])
         except TypeError:
@@ -71,7 +79,9 @@ class SettingsType:
             elif field.default_factory is not dataclasses.MISSING:
                 full[name] = self.check(name, field.default_factory())
             else:
-                raise AttnlabError(f"{self.cls.__name__}.{name} has no default: give it in base or grid")
+                raise AttnlabError(
+                    f"{self.cls.__name__}.{name} has no default: give it in base or grid"
+                )
         return full
 
     def build(self, settings: Mapping[str, Any]) -> Any:
@@ -148,4 +158,8 @@ def _words(kind: Any) -> str:
     """A type as one would write it."""
     if kind is float:
         return "a finite float"
-    return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind).replace("typing.", "")
+    return (
+        kind.__name__
+        if isinstance(kind, type) and not get_args(kind)
+        else str(kind).replace("typing.", "")
+    )

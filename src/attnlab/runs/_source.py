@@ -1,15 +1,18 @@
 """By which code a run is made: a hash of the work function's source, and of all that it reaches.
 
-What is read are syntax trees, so that comments, docstrings and layout do not count. A work function reaches
+What is read are syntax trees, so that comments, docstrings and layout do not count. A work function
+reaches
 
-- in its own file: itself and the functions, classes, constants, decorators and annotations that it names, and that
-  these name; and what the file does when it is imported, except to define other names;
-- the modules from which any of these import, whole, and what they import; imports inside of functions too. A name that
-  a package's ``__init__.py`` only passes on is looked for where it is defined, so that an edit in a package's other
-  modules does not count. Where that cannot be found out, the whole package counts.
+- in its own file: itself and the functions, classes, constants, decorators and annotations that it
+  names, and that these name; and what the file does when it is imported, except to define other
+  names;
+- the modules from which any of these import, whole, and what they import; imports inside of
+  functions too. A name that a package's ``__init__.py`` only passes on is looked for where it is
+  defined, so that an edit in a package's other modules does not count. Where that cannot be found
+  out, the whole package counts.
 
-Modules count if they belong to attnlab or are not installed, that is, are the user's own. Versions of installed
-packages are recorded with the plan.
+Modules count if they belong to attnlab or are not installed, that is, are the user's own. Versions
+of installed packages are recorded with the plan.
 """
 
 from __future__ import annotations
@@ -43,7 +46,9 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """The hash of the source of the function ``name`` in a module, and the files that it was read from."""
+    """The hash of the source of the function ``name`` in a module, and the files that it was read
+    from.
+    """
 
     hash: str
     files: Mapping[Path, Seen]
@@ -61,11 +66,15 @@ class Source:
 
 
 class Watch:
-    """Modules that a work function loads only while it runs: whether they are then still what was hashed."""
+    """Modules that a work function loads only while it runs: whether they are then still what was
+    hashed.
+    """
 
     def __init__(self, source: Source):
         loaded = _loaded()
-        self._waiting = {path: seen for path, seen in source.files.items() if str(path) not in loaded}
+        self._waiting = {
+            path: seen for path, seen in source.files.items() if str(path) not in loaded
+        }
 
     def check(self) -> None:
         """Look at what was loaded since the last time."""
@@ -74,7 +83,8 @@ class Watch:
             seen = self._waiting.pop(path)
             if stamp_of(path) != seen.stamp and SourceFile(path).digest != seen.digest:
                 raise CodeChanged(
-                    f"{path.name} was edited while the sweep was under way, before it was loaded; all runs that "
+                    f"{path.name} was edited while the sweep was under way, before it was loaded; "
+                    "all runs that "
                     "finished before are kept, start the same command again"
                 )
 
@@ -82,13 +92,16 @@ class Watch:
 def source_of(module: str, path: Path, name: str) -> Source:
     """The source of the function ``name`` of a module whose file is ``path``.
 
-    Each file is read once in the life of a process: what was loaded stays loaded, whatever becomes of the file.
+    Each file is read once in the life of a process: what was loaded stays loaded, whatever becomes
+    of the file.
     """
     return _Walk(module, path, _files).source(name)
 
 
 class _Walk:
-    """Everything that a work function reaches: a line for each statement or module, and the files that were read."""
+    """Everything that a work function reaches: a line for each statement or module, and the files
+    that were read.
+    """
 
     def __init__(self, label: str, path: Path, known: dict[Path, SourceFile]):
         self._label, self._path, self._known = label, path, known
@@ -103,7 +116,9 @@ class _Walk:
         """The source of a function of the first module."""
         self._take_work(self._label, name)
         text = "\n".join(sorted(self._lines))
-        return Source(hashlib.sha256(text.encode()).hexdigest(), self._files, self._label, self._path, name)
+        return Source(
+            hashlib.sha256(text.encode()).hexdigest(), self._files, self._label, self._path, name
+        )
 
     def _take_work(self, label: str, name: str) -> None:
         """A function, where it is defined: other modules may have passed it on."""
@@ -146,7 +161,9 @@ class _Walk:
 
     def _take_statements(self, label: str, statements: list[Statement]) -> None:
         """Some statements of a file; the order of definitions and imports does not count."""
-        self._lines |= {f"{label} {statement.digest}" for statement in statements if statement.has_no_order}
+        self._lines |= {
+            f"{label} {statement.digest}" for statement in statements if statement.has_no_order
+        }
         ordered = [statement.digest for statement in statements if not statement.has_no_order]
         self._lines.add(" ".join([label, *ordered]))
         self._follow_imports(label, statements)
@@ -231,7 +248,9 @@ class _Walk:
         return path if path.is_dir() else path.parent
 
     def _place(self, label: str) -> Path | None:
-        """The file of a module that counts; of a package its ``__init__.py``, or its folder if it has none."""
+        """The file of a module that counts; of a package its ``__init__.py``, or its folder if it
+        has none.
+        """
         if label not in self._found:
             parent, _, name = label.rpartition(".")
             if not parent:
@@ -253,14 +272,20 @@ class _Walk:
             spec = None
         if spec is None:
             return _in_folder(self._path.parent, name)
-        places = [Path(origin) for origin in (spec.origin, *(spec.submodule_search_locations or ())) if origin]
+        places = [
+            Path(origin)
+            for origin in (spec.origin, *(spec.submodule_search_locations or ()))
+            if origin
+        ]
         path = next((path for path in places if path.exists()), None)
         return path if path is not None and self._counts(path) else None
 
     def _counts(self, path: Path) -> bool:
         if self._own is not None and path.is_relative_to(self._own):
             return True
-        return _INSTALLED.isdisjoint(path.parts) and not any(path.is_relative_to(folder) for folder in _STANDARD)
+        return _INSTALLED.isdisjoint(path.parts) and not any(
+            path.is_relative_to(folder) for folder in _STANDARD
+        )
 
 
 _STANDARD = [Path(sysconfig.get_paths()[name]) for name in ("stdlib", "platstdlib")]
@@ -269,7 +294,11 @@ _files: dict[Path, SourceFile] = {}
 
 def _loaded() -> set[str]:
     """The files of all modules that this process has loaded."""
-    return {str(file) for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))}
+    return {
+        str(file)
+        for module in list(sys.modules.values())
+        if (file := getattr(module, "__file__", None))
+    }
 
 
 def _top_folder(label: str, path: Path) -> Path | None:

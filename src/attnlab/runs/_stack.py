@@ -41,7 +41,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Stack:
-    """Runs whose data sets have equal variables, dimensions, types and shapes; ``attrs`` holds each run's own."""
+    """Runs whose data sets have equal variables, dimensions, types and shapes; ``attrs`` holds each
+    run's own.
+    """
 
     hashes: tuple[str, ...]
     columns: Mapping[str, Column]
@@ -53,24 +55,34 @@ class Stack:
         import xarray as xr
 
         if not isinstance(data, xr.Dataset):
-            raise AttnlabError(f"the work function returned {type(data).__name__}: expected an xarray.Dataset")
+            raise AttnlabError(
+                f"the work function returned {type(data).__name__}: expected an xarray.Dataset"
+            )
         columns = {
             _name(name): Column(
-                tuple(_name(dim) for dim in variable.dims), _values(name, variable)[None],
-                _plain(variable.attrs, f"attributes of {name!r}"), name in data.coords,
+                tuple(_name(dim) for dim in variable.dims),
+                _values(name, variable)[None],
+                _plain(variable.attrs, f"attributes of {name!r}"),
+                name in data.coords,
             )
             for name, variable in data.variables.items()
-        }  # fmt: skip
+        }
         return cls((run_hash,), columns, (_plain(data.attrs, "attributes of the data set"),))
 
     @property
     def structure(self) -> tuple[Any, ...]:
         """What two stacks must share to be merged."""
         return tuple(
-            (name, column.dims, column.values.shape[1:], _kind(column.values), column.is_coord,
-             json.dumps(column.attrs, sort_keys=True))
+            (
+                name,
+                column.dims,
+                column.values.shape[1:],
+                _kind(column.values),
+                column.is_coord,
+                json.dumps(column.attrs, sort_keys=True),
+            )
             for name, column in sorted(self.columns.items())
-        )  # fmt: skip
+        )
 
     @property
     def nbytes(self) -> int:
@@ -79,15 +91,22 @@ class Stack:
 
     def take(self, rows: Sequence[int]) -> Stack:
         """Some of the runs."""
-        columns = {name: Column(c.dims, c.values[list(rows)], c.attrs, c.is_coord) for name, c in self.columns.items()}
-        return Stack(tuple(self.hashes[row] for row in rows), columns, tuple(self.attrs[row] for row in rows))
+        columns = {
+            name: Column(c.dims, c.values[list(rows)], c.attrs, c.is_coord)
+            for name, c in self.columns.items()
+        }
+        return Stack(
+            tuple(self.hashes[row] for row in rows), columns, tuple(self.attrs[row] for row in rows)
+        )
 
     def dataset(self, run_hash: str) -> xr.Dataset:
         """One run's data set, as its work function returned it."""
         import xarray as xr
 
         row = self.hashes.index(run_hash)
-        variables = {name: (c.dims, c.values[row], dict(c.attrs)) for name, c in self.columns.items()}
+        variables = {
+            name: (c.dims, c.values[row], dict(c.attrs)) for name, c in self.columns.items()
+        }
         coords = {name: variables.pop(name) for name, c in self.columns.items() if c.is_coord}
         return xr.Dataset(variables, coords, dict(self.attrs[row]))
 
@@ -111,7 +130,12 @@ def _without_repeats(stacks: Iterable[Stack]) -> Iterator[Stack]:
 
 def _concatenate(stacks: list[Stack]) -> Stack:
     columns = {
-        name: Column(c.dims, np.concatenate([stack.columns[name].values for stack in stacks]), c.attrs, c.is_coord)
+        name: Column(
+            c.dims,
+            np.concatenate([stack.columns[name].values for stack in stacks]),
+            c.attrs,
+            c.is_coord,
+        )
         for name, c in stacks[0].columns.items()
     }
     hashes = tuple(run_hash for stack in stacks for run_hash in stack.hashes)
@@ -125,17 +149,24 @@ def _kind(values: np.ndarray) -> str:
 
 def _name(name: Any) -> str:
     if not isinstance(name, str) or not name or "/" in name or name == RUN_DIM:
-        raise AttnlabError(f"a variable or dimension is named {name!r}: expected a plain name without '/'")
+        raise AttnlabError(
+            f"a variable or dimension is named {name!r}: expected a plain name without '/'"
+        )
     return name
 
 
 def _values(name: Any, variable: xr.Variable) -> np.ndarray:
     values = np.asarray(variable.data)
-    if values.dtype.kind in "OT" and all(isinstance(entry, str) for entry in values.ravel().tolist()):
+    if values.dtype.kind in "OT" and all(
+        isinstance(entry, str) for entry in values.ravel().tolist()
+    ):
         values = np.array(values.tolist(), dtype=np.str_).reshape(values.shape)
-    if values.dtype.kind not in _STORABLE or (values.dtype.itemsize > 16 and values.dtype.kind in "fc"):
+    if values.dtype.kind not in _STORABLE or (
+        values.dtype.itemsize > 16 and values.dtype.kind in "fc"
+    ):
         raise AttnlabError(
-            f"variable {name!r} has type {values.dtype}: expected numbers, booleans or strings, which can be stored "
+            f"variable {name!r} has type {values.dtype}: expected numbers, booleans or strings, "
+            "which can be stored "
             "without pickle; convert it in the work function"
         )
     return values.astype(values.dtype.newbyteorder("="), copy=False)
@@ -150,7 +181,9 @@ def _plain(attrs: Mapping[Any, Any], what: str) -> dict[str, Any]:
         raise TypeError(type(value).__name__)
 
     try:
-        return json.loads(json.dumps({str(key): value for key, value in attrs.items()}, default=convert))
+        return json.loads(
+            json.dumps({str(key): value for key, value in attrs.items()}, default=convert)
+        )
     except (TypeError, ValueError) as error:
         raise AttnlabError(
             f"{what} hold a value of type {error}: expected numbers, strings and lists of them"

@@ -1,4 +1,6 @@
-"""A Python file as statements: what each binds, uses and imports, and its hash without comments and layout."""
+"""A Python file as statements: what each binds, uses and imports, and its hash without comments and
+layout.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,21 @@ from typing import Any
 
 _DYNAMIC = {"import_module", "find_spec", "__import__"}  # calls that take a module by its name
 _OPAQUE = {"globals", "eval", "exec"}  # whoever calls these may reach every name of the file
-_SILENT = {"kind", "type_comment", "type_ignores", "ctx"}  # fields of syntax trees that mean nothing here
+_SILENT = {
+    "kind",
+    "type_comment",
+    "type_ignores",
+    "ctx",
+}  # fields of syntax trees that mean nothing here
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _ASSIGNMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 
 
 @dataclass(frozen=True)
 class Import:
-    """``from module import name as local`` or ``import module as local``; ``local`` is empty for a dynamic one."""
+    """``from module import name as local`` or ``import module as local``; ``local`` is empty for a
+    dynamic one.
+    """
 
     module: str
     level: int
@@ -32,7 +41,9 @@ class Import:
 
 @dataclass
 class Statement:
-    """A statement of a file: the names that it binds or changes, the dotted names that it uses, and its imports."""
+    """A statement of a file: the names that it binds or changes, the dotted names that it uses, and
+    its imports.
+    """
 
     binds: frozenset[str]
     defines: frozenset[str] = frozenset()
@@ -49,8 +60,14 @@ class Statement:
         return hashlib.sha256("\0".join(self.text).encode("utf-8", "backslashreplace")).hexdigest()
 
     def spell(self, node: ast.AST) -> None:
-        """Write a syntax tree down, without what has no meaning, and take note of names and imports."""
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        """Write a syntax tree down, without what has no meaning, and take note of names and
+        imports.
+        """
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
             return
         if isinstance(node, ast.If) and _is_for_types(node.test):
             self._spell_all("orelse", node.orelse)
@@ -103,7 +120,9 @@ class SourceFile:
         except (SyntaxError, ValueError):
             body = None
         if body is None:
-            self.statements = [Statement(frozenset(), text=[hashlib.sha256(data).hexdigest()], counts=True)]
+            self.statements = [
+                Statement(frozenset(), text=[hashlib.sha256(data).hexdigest()], counts=True)
+            ]
         else:
             for node in body:
                 self.statements += _statements(node)
@@ -112,9 +131,11 @@ class SourceFile:
         self.digest = hashlib.sha256(running.encode()).hexdigest()
 
     def _find_effects(self, *, is_package: bool) -> None:
-        """Mark what does something on import: what defines nothing here, and imports that nothing here uses.
+        """Mark what does something on import: what defines nothing here, and imports that nothing
+        here uses.
 
-        Packages import names to pass them on; there only ``import module`` stands for what the module does.
+        Packages import names to pass them on; there only ``import module`` stands for what the
+        module does.
         """
         defined = {name for statement in self.statements for name in statement.defines}
         used = {dotted[0] for statement in self.statements for dotted in statement.uses}
@@ -126,7 +147,9 @@ class SourceFile:
                 statement.counts = statement.binds.isdisjoint(defined)
 
     def binding(self, name: str) -> list[Statement]:
-        """The statements that bind a name; also those for type checkers, which say where a lazy name comes from."""
+        """The statements that bind a name; also those for type checkers, which say where a lazy
+        name comes from.
+        """
         return [statement for statement in self.statements if name in statement.binds]
 
     def reached(self, names: Iterable[str]) -> list[Statement]:
@@ -166,10 +189,14 @@ def _statements(node: ast.stmt) -> Iterator[Statement]:
     elif isinstance(node, ast.Import | ast.ImportFrom):
         for one in _imports(node):
             text = ["import", one.module, str(one.level), str(one.name), one.local]
-            yield Statement(frozenset([one.local]), text=text, imports=[one], is_import=True, has_no_order=True)
+            yield Statement(
+                frozenset([one.local]), text=text, imports=[one], is_import=True, has_no_order=True
+            )
     else:
         defined, changed = _bound(node)
-        statement = Statement(defined | changed, defined, has_no_order=isinstance(node, _DEFINITIONS))
+        statement = Statement(
+            defined | changed, defined, has_no_order=isinstance(node, _DEFINITIONS)
+        )
         statement.spell(node)
         if statement.text:
             yield statement
@@ -178,7 +205,8 @@ def _statements(node: ast.stmt) -> Iterator[Statement]:
 def _bound(node: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
     """The names that a statement defines, and those whose attributes or entries it sets.
 
-    Statements that are neither definitions nor assignments may do anything when the file is imported: none is theirs.
+    Statements that are neither definitions nor assignments may do anything when the file is
+    imported: none is theirs.
     """
     if isinstance(node, _DEFINITIONS):
         return frozenset([node.name]), frozenset()
@@ -186,7 +214,9 @@ def _bound(node: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
         return frozenset(), frozenset()
     stored = [one for one in ast.walk(node) if isinstance(getattr(one, "ctx", None), ast.Store)]
     roots = [_root(one) for one in stored if isinstance(one, ast.Attribute | ast.Subscript)]
-    return frozenset(one.id for one in stored if isinstance(one, ast.Name)), frozenset(filter(None, roots))
+    return frozenset(one.id for one in stored if isinstance(one, ast.Name)), frozenset(
+        filter(None, roots)
+    )
 
 
 def _root(node: ast.AST) -> str | None:

@@ -10,7 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnlab._errors import AttnlabError
-from attnlab._places import is_file, is_remote, listed, make_folder, place, read_bytes, reading, remove
+from attnlab._places import (
+    is_file,
+    is_remote,
+    listed,
+    make_folder,
+    place,
+    read_bytes,
+    reading,
+    remove,
+)
 from attnlab.runs import _block
 from attnlab.runs._files import checksum, is_settled, remove_temporaries, set_aside, write_atomic
 from attnlab.runs._lock import FolderLock, UrlLock, lock_of
@@ -35,9 +44,12 @@ if TYPE_CHECKING:
 
 _LARGE_RUNS, _LARGE_BYTES = 512, 16_000_000
 _MERGED_RUNS, _MERGED_BYTES = 1024, 32_000_000
-# So that ten thousand runs never need a thousand files, blocks of large runs hold so many too, as far as memory allows.
+# So that ten thousand runs never need a thousand files, blocks of large runs hold so many too, as
+# far as memory allows.
 _FEWEST_RUNS, _MOST_BYTES = 24, 256_000_000
-_NEW_FILES = 64  # so many new blocks, or new files of failures, are merged while a sweep is under way
+_NEW_FILES = (
+    64  # so many new blocks, or new files of failures, are merged while a sweep is under way
+)
 _LOOKS = 50
 
 
@@ -47,15 +59,22 @@ class StoreWarning(UserWarning):
 
 def disk_error(folder: Path, error: OSError | str) -> AttnlabError:
     """The one message for a disk that refuses writes."""
-    advice = "check the connection and your permissions" if is_remote(folder) else "free some space or make it writable"
+    advice = (
+        "check the connection and your permissions"
+        if is_remote(folder)
+        else "free some space or make it writable"
+    )
     return AttnlabError(
-        f"cannot write to {folder} ({error}): all runs that finished before are kept; {advice}, then start the same "
+        f"cannot write to {folder} ({error}): all runs that finished before are kept; {advice}, "
+        "then start the same "
         "command again"
     )
 
 
 def save_runs(folder: Path, stacks: Iterable[Stack], source: str) -> Block:
-    """Write runs of one source as one new block. Any process may; it counts from the moment its last rename is done."""
+    """Write runs of one source as one new block. Any process may; it counts from the moment its
+    last rename is done.
+    """
     merged = merge(stacks)
     data = _block.pack(merged)
     digest = hashlib.sha256(data).hexdigest()
@@ -67,7 +86,9 @@ def save_runs(folder: Path, stacks: Iterable[Stack], source: str) -> Block:
 
 
 def save_block(folder: Path, block: Block, data: bytes) -> None:
-    """Write a block. The label first: a label without block is nothing, a block without label a foreign file."""
+    """Write a block. The label first: a label without block is nothing, a block without label a
+    foreign file.
+    """
     write_block_label(folder / "blocks", block)
     write_atomic(folder / "blocks" / f"{block.stem}.zip", data)
 
@@ -78,21 +99,27 @@ def save_failures(folder: Path, failures: Iterable[Failure]) -> None:
 
 
 class Store:
-    """A sweep's folder: ``plan.json``, ``blocks/*.zip`` with ``*.json`` labels, ``failures/*.json``, ``lock``.
+    """A sweep's folder: ``plan.json``, ``blocks/*.zip`` with ``*.json`` labels,
+    ``failures/*.json``, ``lock``.
 
     The folder may be a URL; there the lock is ``locks/*.json``.
 
-    ``Store.read`` looks only and never changes anything; ``Store.open`` owns the folder until ``close`` (use it in a
-    ``with`` statement). A block whose bits are not those that were written is never read: its runs count as not done.
-    Runs that other code made than ``sources`` accept are kept, and count as not done.
+    ``Store.read`` looks only and never changes anything; ``Store.open`` owns the folder until
+    ``close`` (use it in a ``with`` statement). A block whose bits are not those that were written
+    is never read: its runs count as not done. Runs that other code made than ``sources`` accept are
+    kept, and count as not done.
     """
 
-    def __init__(self, folder: Path, plan: Plan, lock: FolderLock | UrlLock | None, sources: Sources):
+    def __init__(
+        self, folder: Path, plan: Plan, lock: FolderLock | UrlLock | None, sources: Sources
+    ):
         self.folder, self.plan, self._lock, self.sources = folder, plan, lock, sources
         self._verified: set[str] = set()
         self._blocks: dict[str, Block] = {}
         self._failures: dict[tuple[str, str], Failure] = {}
-        self._failed_in: dict[str, int] = {}  # the files of failures that are large enough to be left alone
+        self._failed_in: dict[
+            str, int
+        ] = {}  # the files of failures that are large enough to be left alone
         self._new_blocks = self._new_failures = 0
 
     @classmethod
@@ -102,7 +129,8 @@ class Store:
         with reading(folder):
             if not is_file(folder / "plan.json"):
                 raise AttnlabError(
-                    f"{folder} holds no sweep: expected a folder with a plan.json; run a plan into it first"
+                    f"{folder} holds no sweep: expected a folder with a plan.json; run a plan "
+                    "into it first"
                 )
             plan, sources = read_plan(folder / "plan.json")
             store = cls(folder, plan, None, sources)
@@ -111,11 +139,12 @@ class Store:
 
     @classmethod
     def open(cls, folder: str | Path, plan: Plan, *, keep: bool = False) -> Store:
-        """Own the folder for this plan; create it, or go on in it if it holds the same sweep, perhaps with fewer runs.
+        """Own the folder for this plan; create it, or go on in it if it holds the same sweep,
+        perhaps with fewer runs.
 
-        The same sweep: the same work function, name and root seed. Runs count that the work function made as this
-        process has loaded it; with ``keep`` also those of other code. Every block's checksum is verified; bad files
-        are renamed to ``*.bad`` and named in a warning.
+        The same sweep: the same work function, name and root seed. Runs count that the work
+        function made as this process has loaded it; with ``keep`` also those of other code. Every
+        block's checksum is verified; bad files are renamed to ``*.bad`` and named in a warning.
         """
         sources = Sources(load_work(plan.work).source.hash, keep=keep)
         folder = place(folder)
@@ -175,7 +204,9 @@ class Store:
         }
 
     def _counting(self) -> list[Block]:
-        """The blocks whose runs count; where a run is in several, the first is the one to take it from."""
+        """The blocks whose runs count; where a run is in several, the first is the one to take it
+        from.
+        """
         ranks = {block.stem: self.sources.rank(block.source) for block in self._blocks.values()}
         counting = [block for block in self._blocks.values() if ranks[block.stem] is not None]
         return sorted(counting, key=lambda block: ranks[block.stem] or 0)
@@ -189,23 +220,29 @@ class Store:
         self._new_failures += bool(failures)
         if self._lock is not None and self._lock.lost is not None:
             raise AttnlabError(
-                f"{self.folder} was taken away from this command by {self._lock.lost}; all runs that finished before "
+                f"{self.folder} was taken away from this command by {self._lock.lost}; all runs "
+                "that finished before "
                 "are kept, start it again when the other one has ended"
             )
 
     def adopt(self, spool: Path, blocks: Iterable[Block], failures: Iterable[Failure]) -> None:
-        """Store what workers that cannot reach this folder have written to a folder of this machine."""
+        """Store what workers that cannot reach this folder have written to a folder of this
+        machine.
+        """
         for block in blocks:
             path = spool / "blocks" / f"{block.stem}.zip"
             save_block(self.folder, block, path.read_bytes())
             path.unlink()
             path.with_suffix(".json").unlink()
         save_failures(self.folder, failures)
-        for path in (spool / "failures").glob("*.json"):  # what they say comes with the outcomes, too
+        for path in (spool / "failures").glob(
+            "*.json"
+        ):  # what they say comes with the outcomes, too
             path.unlink()
 
     def stacks(self, wanted: Iterable[str], chosen: _block.Chosen | None = None) -> Iterator[Stack]:
-        """The stored stacks that hold any of the wanted runs; of each only the ``chosen`` variables.
+        """The stored stacks that hold any of the wanted runs; of each only the ``chosen``
+        variables.
 
         A stack may hold a run again that an earlier one held: the first counts.
         """
@@ -236,7 +273,8 @@ class Store:
         raise AttnlabError(f"run {run_hash[:12]} is not stored: it failed, or was not computed yet")
 
     def keep_few_files(self) -> None:
-        """Merge what has come in since the last time, if it is much; only its owner calls this, during a sweep.
+        """Merge what has come in since the last time, if it is much; only its owner calls this,
+        during a sweep.
 
         A disk that is too full for it is no misfortune: what is stored is stored.
         """
@@ -247,7 +285,9 @@ class Store:
                 self._consolidate_failures(at_most=_LARGE_RUNS)
 
     def consolidate(self) -> None:
-        """Merge small blocks into larger ones. New first, then old: a crash between leaves harmless duplicates."""
+        """Merge small blocks into larger ones. New first, then old: a crash between leaves harmless
+        duplicates.
+        """
         self._consolidate_blocks()
         self._consolidate_failures()
 
@@ -262,7 +302,8 @@ class Store:
             merged = save_runs(self.folder, stacks, batch[0].source)
             for block in sound:
                 if block.stem != merged.stem:
-                    # The block before its label, as whoever looks on takes a block without a label for damaged.
+                    # The block before its label, as whoever looks on takes a block without a label
+                    # for damaged.
                     remove(self._path(block))
                     remove(self._path(block).with_suffix(".json"))
                     del self._blocks[block.stem]
@@ -270,17 +311,27 @@ class Store:
             self._verified.add(merged.stem)
 
     def _consolidate_failures(self, at_most: int | None = None) -> None:
-        """Merge files of failures; with ``at_most`` only those with fewer, so that none is written again and again."""
+        """Merge files of failures; with ``at_most`` only those with fewer, so that none is written
+        again and again.
+        """
         self._new_failures = 0
         folder = self.folder / "failures"
-        finished = {(run_hash, block.source) for block in self._blocks.values() for run_hash in block.runs}
+        finished = {
+            (run_hash, block.source) for block in self._blocks.values() for run_hash in block.runs
+        }
         names = sorted(name for name in listed(folder) if name.endswith(".json"))
-        names = [name for name in names if at_most is None or self._failed_in.get(name, 0) < at_most]
+        names = [
+            name for name in names if at_most is None or self._failed_in.get(name, 0) < at_most
+        ]
         read = {name: read_failures(folder / name) for name in names}
         files = {name: failures for name, failures in read.items() if failures is not None}
         if len(files) < 2:
             return
-        last = {(failure.hash, failure.source): failure for failures in files.values() for failure in failures}
+        last = {
+            (failure.hash, failure.source): failure
+            for failures in files.values()
+            for failure in failures
+        }
         kept = [failure for made, failure in last.items() if made not in finished]
         # Under the time of the last of them: what was written since comes after.
         merged = write_failures(folder, kept, stamp=max(files).partition("-")[0])
@@ -290,15 +341,20 @@ class Store:
             remove(folder / name)
 
     def _claim(self) -> None:
-        """Check that the folder is this sweep's, and store the plan and whose runs count if that is new."""
+        """Check that the folder is this sweep's, and store the plan and whose runs count if that is
+        new.
+        """
         path = self.folder / "plan.json"
         if is_file(path):
             stored, before = read_plan(path)
             for what in ("work", "name", "root_seed"):
                 theirs, ours = getattr(stored, what), getattr(self.plan, what)
-                if theirs != ours and (what != "work" or work_identity(theirs) != work_identity(ours)):
+                if theirs != ours and (
+                    what != "work" or work_identity(theirs) != work_identity(ours)
+                ):
                     raise AttnlabError(
-                        f"{self.folder} holds another sweep: its {what} is {theirs!r}, this plan's is {ours!r}; "
+                        f"{self.folder} holds another sweep: its {what} is {theirs!r}, this "
+                        f"plan's is {ours!r}; "
                         "use another folder"
                     )
             self.sources = before.after(self.sources.current, keep=self.sources.keep)
@@ -307,7 +363,9 @@ class Store:
         write_plan(path, self.plan, self.sources)
 
     def _scan(self) -> None:
-        """Find out what is stored: labels, and checksums too; at a URL only an owner reads all blocks for that."""
+        """Find out what is stored: labels, and checksums too; at a URL only an owner reads all
+        blocks for that.
+        """
         names, bad = self._look()
         for _ in range(_LOOKS):
             there = [path for path in bad if is_file(path)]
@@ -316,12 +374,19 @@ class Store:
             names, bad = self._look()
         if self._lock is not None:
             self._tidy(names)
-        self._report(bad, "its runs are computed anew" if self._lock else "run the plan again to compute its runs anew")
+        self._report(
+            bad,
+            "its runs are computed anew"
+            if self._lock
+            else "run the plan again to compute its runs anew",
+        )
 
     def _look(self) -> tuple[list[str], list[Path]]:
-        """Read all labels and failures; the names beside the blocks, and files that are not what they should be.
+        """Read all labels and failures; the names beside the blocks, and files that are not what
+        they should be.
 
-        Where another command is merging files, some of these may be gone by now: then it is time to look again.
+        Where another command is merging files, some of these may be gone by now: then it is time to
+        look again.
         """
         self._blocks.clear()
         bad = []
@@ -331,20 +396,30 @@ class Store:
             path = blocks / name
             block = read_block_label(path.with_suffix(".json"))
             at_once = self._lock is not None or not is_remote(path)
-            if block is None or sizes[name] != block.size or (at_once and not self._is_sound(block)):
+            if (
+                block is None
+                or sizes[name] != block.size
+                or (at_once and not self._is_sound(block))
+            ):
                 bad.append(path)
             else:
                 self._blocks[block.stem] = block
-        for name in sorted(name for name in _calmly_listed(failures, ".json") if name.endswith(".json")):
+        for name in sorted(
+            name for name in _calmly_listed(failures, ".json") if name.endswith(".json")
+        ):
             records = read_failures(failures / name)
             if records is None:
                 bad.append(failures / name)
             else:
-                self._failures.update(((failure.hash, failure.source), failure) for failure in records)
+                self._failures.update(
+                    ((failure.hash, failure.source), failure) for failure in records
+                )
         return list(sizes), bad
 
     def _tidy(self, names: Iterable[str]) -> None:
-        """Remove our own leftovers of killed processes: temporary files, and labels whose block never came."""
+        """Remove our own leftovers of killed processes: temporary files, and labels whose block
+        never came.
+        """
         for part in ("blocks", "failures"):
             remove_temporaries(self.folder / part)
         remove_temporaries(self.folder)
@@ -366,7 +441,8 @@ class Store:
             if self._lock is not None and path.suffix == ".zip" and is_file(label):
                 set_aside(label)
         warnings.warn(
-            f"{self.folder}: {', '.join(names)} is not what attnlab wrote (half-written, damaged, edited or foreign); "
+            f"{self.folder}: {', '.join(names)} is not what attnlab wrote (half-written, damaged, "
+            "edited or foreign); "
             f"nothing was read from it, {consequence}",
             StoreWarning,
             stacklevel=3,
@@ -405,7 +481,9 @@ class Store:
 
 
 def _calmly_listed(folder: Path, ending: str) -> dict[str, int]:
-    """What lies in a folder, listed while nothing came: a listing may else miss both the merged file and its parts."""
+    """What lies in a folder, listed while nothing came: a listing may else miss both the merged
+    file and its parts.
+    """
     found = listed(folder)
     for _ in range(_LOOKS):
         again = listed(folder)

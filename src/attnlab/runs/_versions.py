@@ -25,7 +25,11 @@ def versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             found[name] = "not installed"
     # A third number of Python changes no bit of a result.
-    return {**found, "python": ".".join(platform.python_version_tuple()[:2]), "processor": processor()}
+    return {
+        **found,
+        "python": ".".join(platform.python_version_tuple()[:2]),
+        "processor": processor(),
+    }
 
 
 def differences(here: Mapping[str, str], there: Mapping[str, str]) -> dict[str, tuple[str, str]]:
@@ -34,5 +38,9 @@ def differences(here: Mapping[str, str], there: Mapping[str, str]) -> dict[str, 
     >>> differences({"jax": "0.7.0", "python": "3.11"}, {"jax": "0.6.2", "python": "3.11"})
     {'jax': ('0.7.0', '0.6.2')}
     """
-    pairs = {name: (mine, there.get(name, "unknown")) for name, mine in here.items() if name != "processor"}
+    pairs = {
+        name: (mine, there.get(name, "unknown"))
+        for name, mine in here.items()
+        if name != "processor"
+    }
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

@@ -20,7 +20,9 @@ def line(content: dict[str, Any]) -> bytes:
 
 
 def job_message(job: Job, path: Iterable[str], *, tell: bool = False) -> bytes:
-    """The first message to a worker: what it must know, where the parent imports from, whether to ``tell`` each run."""
+    """The first message to a worker: what it must know, where the parent imports from, whether to
+    ``tell`` each run.
+    """
     about = {
         "work": job.work,
         "folder": whole_name(job.folder),
@@ -32,16 +34,22 @@ def job_message(job: Job, path: Iterable[str], *, tell: bool = False) -> bytes:
 
 def chunk_message(runs: Iterable[Run]) -> bytes:
     """Runs to compute."""
-    return line({"do": "chunk", "runs": [[run.index, dict(run.settings), run.hash] for run in runs]})
+    return line(
+        {"do": "chunk", "runs": [[run.index, dict(run.settings), run.hash] for run in runs]}
+    )
 
 
 def outcome_message(outcome: Outcome) -> bytes:
     """What became of a chunk."""
-    return line({
-        "say": "outcome", "blocks": [asdict(block) for block in outcome.blocks],
-        "failures": [failure.to_json() for failure in outcome.failures], "seconds": list(outcome.seconds),
-        "refused": outcome.refused,
-    })  # fmt: skip
+    return line(
+        {
+            "say": "outcome",
+            "blocks": [asdict(block) for block in outcome.blocks],
+            "failures": [failure.to_json() for failure in outcome.failures],
+            "seconds": list(outcome.seconds),
+            "refused": outcome.refused,
+        }
+    )
 
 
 def read_job(message: dict[str, Any]) -> Job:
@@ -62,5 +70,7 @@ def read_outcome(message: dict[str, Any]) -> Outcome:
     """The inverse of ``outcome_message``."""
     return Outcome(
         tuple(Block(**{**block, "runs": tuple(block["runs"])}) for block in message["blocks"]),
-        tuple(Failure(**failure) for failure in message["failures"]), tuple(message["seconds"]), message["refused"],
-    )  # fmt: skip
+        tuple(Failure(**failure) for failure in message["failures"]),
+        tuple(message["seconds"]),
+        message["refused"],
+    )

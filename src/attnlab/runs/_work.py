@@ -19,10 +19,11 @@ Work = Callable[[Any, RunContext], Any]
 
 @dataclass(frozen=True)
 class LoadedWork:
-    """A work function, ready to be called, with the type of its settings and the source that it was loaded from.
+    """A work function, ready to be called, with the type of its settings and the source that it was
+    loaded from.
 
-    ``version`` is a number that belongs to its runs' hashes, and so to their random keys: 1, or what the attribute
-    ``version`` of the function says.
+    ``version`` is a number that belongs to its runs' hashes, and so to their random keys: 1, or
+    what the attribute ``version`` of the function says.
     """
 
     name: str
@@ -36,7 +37,9 @@ _loaded: dict[tuple[str, str], LoadedWork] = {}
 
 
 def load_work(name: str) -> LoadedWork:
-    """The work function of a name, as ``load_function`` takes it. Its source is read once, when it is loaded."""
+    """The work function of a name, as ``load_function`` takes it. Its source is read once, when it
+    is loaded.
+    """
     function = load_function(name, "work")
     module, attribute = load_module(name, "work")
     known = _loaded.get((module.__name__, attribute))
@@ -55,7 +58,9 @@ def _source(name: str) -> Source:
     module, attribute = load_module(name, "work")
     target = name.rpartition(":")[0]
     if getattr(module, "__file__", None) is None:
-        raise AttnlabError(f"work {name!r}: {target} has no file; expected a function in a Python file")
+        raise AttnlabError(
+            f"work {name!r}: {target} has no file; expected a function in a Python file"
+        )
     path = Path(str(module.__file__))
     # A file that is named by its path is no module of that name, wherever it lies.
     label = f"<{path.stem.replace('.', '_')}>" if target.endswith(".py") else module.__name__
@@ -63,7 +68,8 @@ def _source(name: str) -> Source:
 
 
 def work_identity(name: str) -> str:
-    """The part of a work function's name that enters hashes: of a file only its name, not where it lies.
+    """The part of a work function's name that enters hashes: of a file only its name, not where it
+    lies.
 
     >>> work_identity("/somewhere/else/study.py:work")
     'study.py:work'
@@ -77,7 +83,8 @@ def _settings_type(name: str, function: Callable[..., Any]) -> SettingsType:
     kind = get_type_hints(function).get(parameters[0]) if parameters else None
     if len(parameters) < 2 or kind is None:
         raise AttnlabError(
-            f"work {name!r} takes ({', '.join(parameters)}): expected (settings: SomeFrozenDataclass, context), "
+            f"work {name!r} takes ({', '.join(parameters)}): expected (settings: "
+            "SomeFrozenDataclass, context), "
             "the first one annotated"
         )
     return SettingsType(kind)

@@ -1,7 +1,8 @@
 """A worker process: ``python -m attnlab.runs._worker``. Started by ``Processes``, never by hand.
 
-Messages arrive on standard input, answers leave on what was standard output; whatever a work function prints goes to
-standard error. When the parent dies, the input ends and the worker ends with it.
+Messages arrive on standard input, answers leave on what was standard output; whatever a work
+function prints goes to standard error. When the parent dies, the input ends and the worker ends
+with it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def main() -> None:
     first = json.loads(sys.stdin.buffer.readline() or b"null")
     if first is None:
         return
-    # From here on the input is watched: loading the work function may take long, and the parent may die meanwhile.
+    # From here on the input is watched: loading the work function may take long, and the parent may
+    # die meanwhile.
     listener = _Listener(sys.stdin.buffer, answers)
     listener.start()
     code = 1
@@ -47,7 +49,9 @@ def main() -> None:
 
 
 def _serve(message: dict[str, Any], listener: _Listener) -> int:
-    """Compute chunk after chunk; a new job may begin between two of them, and finds what is compiled."""
+    """Compute chunk after chunk; a new job may begin between two of them, and finds what is
+    compiled.
+    """
     worker: Worker | None = None
     tells = False
     while True:
@@ -61,7 +65,11 @@ def _serve(message: dict[str, Any], listener: _Listener) -> int:
                 listener.say(_wire.line({"say": "changed", "cause": str(error)}))
                 return 2
             except BaseException as error:
-                cause = str(error) if isinstance(error, AttnlabError) else "".join(traceback.format_exception(error))
+                cause = (
+                    str(error)
+                    if isinstance(error, AttnlabError)
+                    else "".join(traceback.format_exception(error))
+                )
                 listener.say(_wire.line({"say": "broken", "cause": cause}))
                 return 2
             listener.say(_wire.line({"say": "ready"}))
@@ -69,7 +77,9 @@ def _serve(message: dict[str, Any], listener: _Listener) -> int:
             assert worker is not None, "the first message begins a job"
             runs = _wire.read_chunk(message)
             try:
-                outcome = worker.compute(listener.announced(runs, worker) if tells else runs, lambda: False)
+                outcome = worker.compute(
+                    listener.announced(runs, worker) if tells else runs, lambda: False
+                )
             except CodeChanged as error:
                 listener.say(_wire.line({"say": "changed", "cause": str(error)}))
                 return 2
@@ -79,7 +89,9 @@ def _serve(message: dict[str, Any], listener: _Listener) -> int:
 
 
 class _Listener(threading.Thread):
-    """Reads messages beside the computation, so that stop and the parent's death are noticed at once."""
+    """Reads messages beside the computation, so that stop and the parent's death are noticed at
+    once.
+    """
 
     def __init__(self, messages: BinaryIO, answers: BinaryIO):
         super().__init__(daemon=True)
@@ -102,7 +114,9 @@ class _Listener(threading.Thread):
             self.say(_wire.line({"say": "storing"}))
 
     def run(self) -> None:
-        """Hand jobs and chunks on; on stop store what is finished and leave; on the end of input just leave."""
+        """Hand jobs and chunks on; on stop store what is finished and leave; on the end of input
+        just leave.
+        """
         for text in iter(self._messages.readline, b""):
             message = json.loads(text)
             if message["do"] != "stop":

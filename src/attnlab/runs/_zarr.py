@@ -1,7 +1,9 @@
-"""Zarr 3 in one ZIP file. What is read holds only what is written here, and as much as it says, or it is not decoded.
+"""Zarr 3 in one ZIP file. What is read holds only what is written here, and as much as it says, or
+it is not decoded.
 
-Zarr lets a file name the codecs that decode it, up to one that unpickles, and declare arrays of any size. So the whole
-directory of a ZIP file and all its metadata are checked before anything is decoded.
+Zarr lets a file name the codecs that decode it, up to one that unpickles, and declare arrays of any
+size. So the whole directory of a ZIP file and all its metadata are checked before anything is
+decoded.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
     import xarray as xr
     from zarr.abc.store import Store
 
-# A small file can hold an array of any size if all values are equal. So larger arrays than this are not compressed when
-# they are written, and are refused when they come from 250 times fewer bytes.
+# A small file can hold an array of any size if all values are equal. So larger arrays than this are
+# not compressed when they are written, and are refused when they come from 250 times fewer bytes.
 PACKED_BYTES = 2**30
 _MOST_RATIO = 250
 _STRING_BYTES = 64  # of a string in memory, besides its letters
@@ -47,11 +49,13 @@ class Damaged(ValueError):
     """A file that holds something else than what attnlab writes; in words, what."""
 
 
-def pack_zarr(groups: Mapping[str, xr.Dataset], encoding: Mapping[str, Mapping[str, Any]] | None = None) -> bytes:
+def pack_zarr(
+    groups: Mapping[str, xr.Dataset], encoding: Mapping[str, Mapping[str, Any]] | None = None
+) -> bytes:
     """Data sets, each as the group of its name (``""`` is the root), in a ZIP file.
 
-    ``encoding``: for each group how to store its variables. Everything stays in memory, so that a full disk can only
-    refuse the one final write.
+    ``encoding``: for each group how to store its variables. Everything stays in memory, so that a
+    full disk can only refuse the one final write.
     """
     import zarr.storage
 
@@ -89,7 +93,8 @@ def _bytes_in_memory(variable: xr.Variable) -> int:
 
 @contextmanager
 def open_zarr(source: Path | bytes) -> Iterator[tuple[Store, list[str]]]:
-    """The store in a ZIP file, and its groups; ``Damaged`` if it, or what is then read, is not as it was written.
+    """The store in a ZIP file, and its groups; ``Damaged`` if it, or what is then read, is not as
+    it was written.
 
     The file is one of this machine, from which only what is asked for is read, or its bytes.
     """
@@ -97,10 +102,17 @@ def open_zarr(source: Path | bytes) -> Iterator[tuple[Store, list[str]]]:
     import zarr.storage
 
     try:
-        with zipfile.ZipFile(io.BytesIO(source) if isinstance(source, bytes) else source) as archive:
-            groups = _checked(archive, len(source) if isinstance(source, bytes) else source.stat().st_size)
+        with zipfile.ZipFile(
+            io.BytesIO(source) if isinstance(source, bytes) else source
+        ) as archive:
+            groups = _checked(
+                archive, len(source) if isinstance(source, bytes) else source.stat().st_size
+            )
             if isinstance(source, bytes):
-                entries = {name: zarr.buffer.cpu.Buffer.from_bytes(archive.read(name)) for name in archive.namelist()}
+                entries = {
+                    name: zarr.buffer.cpu.Buffer.from_bytes(archive.read(name))
+                    for name in archive.namelist()
+                }
                 store = zarr.storage.MemoryStore(dict(entries), read_only=True)
             else:
                 store = zarr.storage.ZipStore(source, mode="r", read_only=True)
@@ -124,7 +136,9 @@ def _checked(archive: zipfile.ZipFile, size: int) -> list[str]:
     names = {member.filename for member in members}
     if len(names) < len(members):
         raise Damaged("a name occurs twice in it")
-    if any(member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1 for member in members):
+    if any(
+        member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1 for member in members
+    ):
         raise Damaged("its members are compressed or encrypted: expected them as they are")
     if sum(member.file_size for member in members) > size:
         raise Damaged("its members are larger than the file")
@@ -139,7 +153,11 @@ def _checked(archive: zipfile.ZipFile, size: int) -> list[str]:
     for path, name in about.items():
         metadata = parse_json(archive.read(name))
         _check(metadata, _GROUP, name)
-        if metadata["node_type"] == "group" and path not in chunks and not metadata.get("consolidated_metadata"):
+        if (
+            metadata["node_type"] == "group"
+            and path not in chunks
+            and not metadata.get("consolidated_metadata")
+        ):
             groups.append(path)
         elif metadata["node_type"] == "array":
             _check_array(archive, metadata, name, chunks.get(path, []))
@@ -148,14 +166,21 @@ def _checked(archive: zipfile.ZipFile, size: int) -> list[str]:
     return sorted(groups)
 
 
-def _check_array(archive: zipfile.ZipFile, metadata: dict[str, Any], name: str, chunks: list[str]) -> None:
-    """Refuse an array that needs another codec, has not all its chunks, or is larger than it can be."""
+def _check_array(
+    archive: zipfile.ZipFile, metadata: dict[str, Any], name: str, chunks: list[str]
+) -> None:
+    """Refuse an array that needs another codec, has not all its chunks, or is larger than it can
+    be.
+    """
     _check(metadata, _ARRAY, name)
     shape, grid = metadata["shape"], metadata["chunk_grid"]["configuration"]["chunk_shape"]
     codecs = tuple(codec["name"] for codec in metadata["codecs"])
     said = (metadata["chunk_grid"]["name"], metadata["chunk_key_encoding"])
     if codecs not in _CODECS or metadata.get("storage_transformers") or len(grid) != len(shape):
-        raise Damaged(f"{name} asks for the codecs {', '.join(codecs)[:80]}: none of those that attnlab writes")
+        raise Damaged(
+            f"{name} asks for the codecs {', '.join(codecs)[:80]}: none of those that attnlab "
+            "writes"
+        )
     if said != ("regular", {"name": "default", "configuration": {"separator": "/"}}):
         raise Damaged(f"{name} has other chunks than those that attnlab writes")
     expected = math.prod(-(-length // step) for length, step in zip(shape, grid, strict=True))
@@ -163,7 +188,9 @@ def _check_array(archive: zipfile.ZipFile, metadata: dict[str, Any], name: str, 
         raise Damaged(f"{name} says {expected} chunks, there are {len(chunks)}")
     item = _item_size(metadata["data_type"], name)
     if (item is None) != (codecs[0] == "vlen-utf8"):
-        raise Damaged(f"{name} has values of the type {metadata['data_type']!r} with the codec {codecs[0]}")
+        raise Damaged(
+            f"{name} has values of the type {metadata['data_type']!r} with the codec {codecs[0]}"
+        )
     packed = sum(archive.getinfo(chunk).file_size for chunk in chunks)
     sizes = [_unpacked_size(archive, chunk, "zstd" in codecs) for chunk in chunks]
     strings = _STRING_BYTES * expected * math.prod(grid) if item is None else 0
@@ -182,11 +209,15 @@ def _item_size(kind: str | dict[str, Any], name: str) -> int | None:
         return kind["configuration"]["length_bytes"]
     if isinstance(kind, str) and (kind in _SIZES or kind == _VARIABLE):
         return _SIZES.get(kind)
-    raise Damaged(f"{name} has values of the type {str(kind)[:40]}: none of those that attnlab writes")
+    raise Damaged(
+        f"{name} has values of the type {str(kind)[:40]}: none of those that attnlab writes"
+    )
 
 
 def _unpacked_size(archive: zipfile.ZipFile, chunk: str, is_packed: bool) -> int:
-    """Bytes of a chunk when it is unpacked, as the head of its Zstandard frame says (RFC 8878, 3.1.1.1)."""
+    """Bytes of a chunk when it is unpacked, as the head of its Zstandard frame says (RFC 8878,
+    3.1.1.1).
+    """
     if not is_packed:
         return archive.getinfo(chunk).file_size
     with archive.open(chunk) as file:

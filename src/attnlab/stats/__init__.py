@@ -1,4 +1,6 @@
-"""Intervals, curves and groups of equals: means, medians, shares, crossings, paired tests. Functions of numbers."""
+"""Intervals, curves and groups of equals: means, medians, shares, crossings, paired tests.
+Functions of numbers.
+"""
 
 from attnlab.stats._crossing import Crossing, Crossings, crossing, crossings
 from attnlab.stats._groups import Ranking, holm, rank_variants, signed_rank

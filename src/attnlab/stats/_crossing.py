@@ -15,7 +15,8 @@ class Crossing:
     """Where a curve met a level, and whether it did.
 
     - ``"crossed"``: ``value`` is where;
-    - ``"already met"``: the first point met the level, so that ``value`` (the first x) is only an upper bound;
+    - ``"already met"``: the first point met the level, so that ``value`` (the first x) is only an
+      upper bound;
     - ``"not reached"``: no point met the level; ``value`` is nan.
     """
 
@@ -26,8 +27,8 @@ class Crossing:
 def crossing(x: Any, y: Any, level: float, *, log_x: bool = True, rising: bool = True) -> Crossing:
     """Where the curve y(x) first meets ``level``, by linear interpolation of y in log x (or in x).
 
-    ``rising`` says from which side: y ≥ level is met from below, otherwise y ≤ level from above. x increases; points
-    whose y is nan are left out.
+    ``rising`` says from which side: y ≥ level is met from below, otherwise y ≤ level from above. x
+    increases; points whose y is nan are left out.
 
     >>> crossing([1, 10, 100], [0.0, 0.5, 1.0], 0.75).value.__round__(6)
     31.622777
@@ -43,8 +44,11 @@ def crossing(x: Any, y: Any, level: float, *, log_x: bool = True, rising: bool =
         return Crossing("already met", float(x[0]))
     at = np.log(x) if log_x else x
     before, after = y[first - 1], y[first]
-    # An infinite value has no slope: the crossing is then known only to lie at the point that met the level.
-    share = (level - before) / (after - before) if np.isfinite(before) and np.isfinite(after) else 1.0
+    # An infinite value has no slope: the crossing is then known only to lie at the point that met
+    # the level.
+    share = (
+        (level - before) / (after - before) if np.isfinite(before) and np.isfinite(after) else 1.0
+    )
     if share == 1.0:
         return Crossing("crossed", float(x[first]))
     place = at[first - 1] + share * (at[first] - at[first - 1])
@@ -59,8 +63,11 @@ class Crossings:
     value: np.ndarray
 
 
-def crossings(x: Any, curves: Any, level: float, *, log_x: bool = True, rising: bool = True) -> Crossings:
-    """``crossing`` of every row of ``curves``, shape (curves, points), all at once: thousands of resamples.
+def crossings(
+    x: Any, curves: Any, level: float, *, log_x: bool = True, rising: bool = True
+) -> Crossings:
+    """``crossing`` of every row of ``curves``, shape (curves, points), all at once: thousands of
+    resamples.
 
     >>> found = crossings([1, 10, 100], [[0.0, 0.5, 1.0], [0.0, 0.5, 0.6]], 0.75)
     >>> found.kind.tolist(), found.value.round(2).tolist()
@@ -68,10 +75,14 @@ def crossings(x: Any, curves: Any, level: float, *, log_x: bool = True, rising: 
     """
     rows = np.asarray(curves, np.float64)
     if rows.ndim != 2 or len(rows) == 0:
-        raise AttnlabError(f"curves has shape {rows.shape}: expected (curves, points) with at least one curve")
+        raise AttnlabError(
+            f"curves has shape {rows.shape}: expected (curves, points) with at least one curve"
+        )
     if np.isnan(rows).any():
         found = [crossing(x, row, level, log_x=log_x, rising=rising) for row in rows]
-        return Crossings(np.array([one.kind for one in found], "<U11"), np.array([one.value for one in found]))
+        return Crossings(
+            np.array([one.kind for one in found], "<U11"), np.array([one.value for one in found])
+        )
     x, _ = _curve(x, rows[0], log_x)
     met = rows >= level if rising else rows <= level
     first = np.argmax(met, axis=1)
@@ -91,12 +102,17 @@ def _curve(x: Any, y: Any, log_x: bool) -> tuple[np.ndarray, np.ndarray]:
     """The points of the curve, checked."""
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
     if x.ndim != 1 or x.shape != y.shape:
-        raise AttnlabError(f"x has shape {x.shape} and y {y.shape}: expected two lists of one length")
+        raise AttnlabError(
+            f"x has shape {x.shape} and y {y.shape}: expected two lists of one length"
+        )
     x, y = x[~np.isnan(y)], y[~np.isnan(y)]
     if x.size == 0:
         raise AttnlabError("the curve has no point: expected at least one y that is not nan")
     if not np.isfinite(x).all() or (np.diff(x) <= 0).any():
-        raise AttnlabError("x does not increase: expected finite, strictly increasing values; sort the points first")
+        raise AttnlabError(
+            "x does not increase: expected finite, strictly increasing values; sort the points "
+            "first"
+        )
     if log_x and x[0] <= 0:
         raise AttnlabError(f"x starts at {x[0]:g}: expected positive values, or pass log_x=False")
     return x, y

@@ -1,4 +1,6 @@
-"""Many variants on the same seeds: which can be told apart, after a correction for asking many times."""
+"""Many variants on the same seeds: which can be told apart, after a correction for asking many
+times.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,20 @@ LEAST_PAIRS = 6  # with fewer, the two-sided test cannot come below 0.05 whateve
 
 
 def signed_rank(a: Any, b: Any) -> float:
-    """The exact p-value of Wilcoxon's signed-rank test of paired runs, two-sided (Wilcoxon 1945; zeros: Pratt 1959).
+    """The exact p-value of Wilcoxon's signed-rank test of paired runs, two-sided (Wilcoxon 1945;
+    zeros: Pratt 1959).
 
-    ``W = Σ_k sign(a_k − b_k) · rank|a_k − b_k|``; under the null every sign is a fair coin. A pair with a nan does not
-    count; fewer than 6 pairs give 1, for they cannot tell anything apart.
+    ``W = Σ_k sign(a_k − b_k) · rank|a_k − b_k|``; under the null every sign is a fair coin. A pair
+    with a nan does not count; fewer than 6 pairs give 1, for they cannot tell anything apart.
 
     >>> signed_rank(np.arange(8) + 1.0, np.zeros(8)) == 2 / 2**8
     True
     """
     first, second = np.asarray(a, np.float64), np.asarray(b, np.float64)
     if first.ndim != 1 or first.shape != second.shape:
-        raise AttnlabError(f"a has shape {first.shape} and b {second.shape}: expected two lists of the same runs")
+        raise AttnlabError(
+            f"a has shape {first.shape} and b {second.shape}: expected two lists of the same runs"
+        )
     difference = (first - second)[~(np.isnan(first) | np.isnan(second))]
     if len(difference) < LEAST_PAIRS or not difference.any():
         return 1.0
@@ -43,10 +48,11 @@ def signed_rank(a: Any, b: Any) -> float:
 
 
 def holm(p_values: Any) -> np.ndarray:
-    """p-values corrected for their number (Holm 1979): the k-th smallest of m times m − k + 1, made to rise.
+    """p-values corrected for their number (Holm 1979): the k-th smallest of m times m − k + 1, made
+    to rise.
 
-    Rejecting those below a level, the chance to reject *any* true null is at most that level, however they depend on
-    each other.
+    Rejecting those below a level, the chance to reject *any* true null is at most that level,
+    however they depend on each other.
 
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
@@ -67,8 +73,8 @@ class Ranking:
 
     - ``names``: by ``centre``, the median over runs, the best first;
     - ``p``: (names × names), p-values of all pairs, corrected by Holm's method; 1 on the diagonal;
-    - ``groups``: all largest sets of names of which no two are told apart at ``level``; a name may be in several. The
-      first holds the best;
+    - ``groups``: all largest sets of names of which no two are told apart at ``level``; a name may
+      be in several. The first holds the best;
     - ``pairs``: (names × names), how many runs each two share.
     """
 
@@ -89,11 +95,14 @@ class Ranking:
         return tuple(name for name in self.names if not self.apart(self.names[0], name))
 
 
-def rank_variants(runs: Mapping[str, Any], *, smaller_is_better: bool = True, level: float = 0.05) -> Ranking:
-    """Rank variants by their median over runs and find groups of equals; run k of all has the same seed.
+def rank_variants(
+    runs: Mapping[str, Any], *, smaller_is_better: bool = True, level: float = 0.05
+) -> Ranking:
+    """Rank variants by their median over runs and find groups of equals; run k of all has the same
+    seed.
 
-    Every two variants are compared by ``signed_rank`` on the runs they share (nan: not run), and all these p-values are
-    corrected together.
+    Every two variants are compared by ``signed_rank`` on the runs they share (nan: not run), and
+    all these p-values are corrected together.
 
     >>> rng = np.random.default_rng(0)
     >>> base = rng.normal(size=16)
@@ -105,7 +114,10 @@ def rank_variants(runs: Mapping[str, Any], *, smaller_is_better: bool = True, le
     values = {name: np.asarray(each, np.float64) for name, each in runs.items()}
     shapes = {each.shape for each in values.values()}
     if len(values) < 1 or len(shapes) != 1 or len(next(iter(shapes))) != 1:
-        raise AttnlabError(f"runs of the shapes {sorted(shapes)}: expected at least one variant, all of the same runs")
+        raise AttnlabError(
+            f"runs of the shapes {sorted(shapes)}: expected at least one variant, all of the same "
+            "runs"
+        )
     empty = [name for name, each in values.items() if np.isnan(each).all()]
     if empty:
         raise AttnlabError(f"{empty[0]!r} has no run that finished: leave it out, and say so")
@@ -123,7 +135,9 @@ def rank_variants(runs: Mapping[str, Any], *, smaller_is_better: bool = True, le
 
 
 def _groups(names: Sequence[str], alike: np.ndarray) -> tuple[tuple[str, ...], ...]:
-    """All largest sets in which every two are alike, in the order of their members (Bron and Kerbosch 1973)."""
+    """All largest sets in which every two are alike, in the order of their members (Bron and
+    Kerbosch 1973).
+    """
     found: list[tuple[int, ...]] = []
 
     def grow(chosen: tuple[int, ...], may: list[int], left_out: list[int]) -> None:

@@ -40,4 +40,6 @@ class Interval:
 def check_confidence(confidence: float) -> None:
     """Refuse a confidence outside (0, 1)."""
     if not 0 < confidence < 1:
-        raise AttnlabError(f"confidence={confidence}: expected a confidence between 0 and 1, such as 0.95")
+        raise AttnlabError(
+            f"confidence={confidence}: expected a confidence between 0 and 1, such as 0.95"
+        )

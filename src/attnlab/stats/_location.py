@@ -1,4 +1,6 @@
-"""Intervals of means, medians and ratios over runs, in closed form: no verdict hangs on a resampling seed."""
+"""Intervals of means, medians and ratios over runs, in closed form: no verdict hangs on a
+resampling seed.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +22,21 @@ MIN_RUNS = 8
 _ON_LOGS = ("lognormal mean", "geometric mean", "median ratio")
 
 
-def interval_of(values: Any, statistic: Location = "median", *, confidence: float = CONFIDENCE) -> Interval:
+def interval_of(
+    values: Any, statistic: Location = "median", *, confidence: float = CONFIDENCE
+) -> Interval:
     """The interval of a statistic over independent runs; ``values`` has one number for each.
 
     - ``"mean"``: Student's t.
     - ``"median"``: Hettmansperger and Sheather (1986), order statistics with interpolation.
-    - ``"geometric mean"``, ``"median ratio"``: the same two of the logarithms, for ratios of paired runs.
-    - ``"lognormal mean"``: Cox's interval of the mean of a positive, skewed variable: with mean m and variance v of
-      the logarithms ``m + v/2 ± t √(v/n + v²/(2(n − 1)))``, exponentiated. Choose it when the variable is declared,
-      never after looking at its values.
+    - ``"geometric mean"``, ``"median ratio"``: the same two of the logarithms, for ratios of paired
+      runs.
+    - ``"lognormal mean"``: Cox's interval of the mean of a positive, skewed variable: with mean m
+      and variance v of the logarithms ``m + v/2 ± t √(v/n + v²/(2(n − 1)))``, exponentiated. Choose
+      it when the variable is declared, never after looking at its values.
 
-    At least 8 runs; with fewer, and where all values are equal, there is no interval. A nominal 95 % interval covers
-    at least 94 % from 8 runs on where its assumption holds (``make coverage``).
+    At least 8 runs; with fewer, and where all values are equal, there is no interval. A nominal 95
+    % interval covers at least 94 % from 8 runs on where its assumption holds (``make coverage``).
 
     >>> print(interval_of([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], "mean"))
     4.5 [2.45, 6.55]
@@ -40,11 +45,16 @@ def interval_of(values: Any, statistic: Location = "median", *, confidence: floa
     """
     check_confidence(confidence)
     if statistic not in LOCATIONS:
-        raise AttnlabError(f"statistic={statistic!r}: expected one of {', '.join(map(repr, LOCATIONS))}")
+        raise AttnlabError(
+            f"statistic={statistic!r}: expected one of {', '.join(map(repr, LOCATIONS))}"
+        )
     data = _checked(values)
     if statistic in _ON_LOGS:
         if (data <= 0).any():
-            raise AttnlabError(f"{int((data <= 0).sum())} values are not positive: {statistic!r} expects positive ones")
+            raise AttnlabError(
+                f"{int((data <= 0).sum())} values are not positive: {statistic!r} expects "
+                "positive ones"
+            )
         data = np.log(data)
     estimate, ends = _METHODS[statistic]
     back: Callable[[float], float] = math.exp if statistic in _ON_LOGS else float
@@ -61,7 +71,8 @@ def _checked(values: Any) -> np.ndarray:
         raise AttnlabError(f"values of shape {data.shape}: expected one number for each run")
     if not np.isfinite(data).all():
         raise AttnlabError(
-            f"{int((~np.isfinite(data)).sum())} of {data.size} values are nan or infinite: expected finite numbers; "
+            f"{int((~np.isfinite(data)).sum())} of {data.size} values are nan or infinite: "
+            "expected finite numbers; "
             "leave failed runs out first, and count them"
         )
     return data

@@ -22,25 +22,32 @@ def more_runs(
     confidence: float = CONFIDENCE,
     power: float = POWER,
 ) -> int | None:
-    """How many further runs clear a threshold with this power; ``None`` where a million would not do.
+    """How many further runs clear a threshold with this power; ``None`` where a million would not
+    do.
 
-    ``reach`` is the half-width of an interval from ``runs`` runs, ``distance`` that of its estimate from the
-    threshold. The interval of N runs has the half-width ``t_N σ/√N`` with ``σ = reach √runs / t_runs``; it clears a
-    threshold at distance d with probability ``power`` once ``(t_N + z_power) σ/√N ≤ d``. The truth may lie closer to
-    the threshold than the estimate, so d is ``distance`` less half a standard error, but not below half of it, nor
-    below ``least`` where the truth is known to lie that far away.
+    ``reach`` is the half-width of an interval from ``runs`` runs, ``distance`` that of its estimate
+    from the threshold. The interval of N runs has the half-width ``t_N σ/√N`` with ``σ = reach
+    √runs / t_runs``; it clears a threshold at distance d with probability ``power`` once ``(t_N +
+    z_power) σ/√N ≤ d``. The truth may lie closer to the threshold than the estimate, so d is
+    ``distance`` less half a standard error, but not below half of it, nor below ``least`` where the
+    truth is known to lie that far away.
 
     >>> more_runs(8, 0.4, 0.2)
     129
     """
     if runs < 2 or not reach > 0 or not distance >= 0:
-        raise AttnlabError(f"runs={runs}, reach={reach}, distance={distance}: expected ≥ 2 runs and positive numbers")
+        raise AttnlabError(
+            f"runs={runs}, reach={reach}, distance={distance}: expected ≥ 2 runs and positive "
+            "numbers"
+        )
     error = reach / float(stdtrit(runs - 1, 0.5 + confidence / 2))
     sigma, extra = error * math.sqrt(runs), float(ndtri(power))
     away = max(distance - error / 2, distance / 2, least)
 
     def clears(count: int) -> bool:
-        return (float(stdtrit(count - 1, 0.5 + confidence / 2)) + extra) * sigma / math.sqrt(count) <= away
+        return (float(stdtrit(count - 1, 0.5 + confidence / 2)) + extra) * sigma / math.sqrt(
+            count
+        ) <= away
 
     if not clears(_MOST):
         return None

@@ -10,16 +10,20 @@ from attnlab._errors import AttnlabError
 from attnlab.stats._interval import CONFIDENCE, Interval, check_confidence
 
 
-def share_interval(successes: float, trials: int, *, unknown: int = 0, confidence: float = CONFIDENCE) -> Interval:
-    """The exact interval of a share (Clopper and Pearson 1934); ``trials`` are independent runs or problems.
+def share_interval(
+    successes: float, trials: int, *, unknown: int = 0, confidence: float = CONFIDENCE
+) -> Interval:
+    """The exact interval of a share (Clopper and Pearson 1934); ``trials`` are independent runs or
+    problems.
 
-    - ``successes`` s may be a fraction where a problem has several starts: the sum over problems of each one's own
-      share. Such a sum varies no more than a binomial of the same mean (Hoeffding 1956), so that the interval errs on
-      the safe side.
-    - ``unknown``: further trials of which nothing is known (failed, unmatched). The low end takes them all for
-      misses, the high end for successes; the estimate is that of the known ones.
+    - ``successes`` s may be a fraction where a problem has several starts: the sum over problems of
+      each one's own share. Such a sum varies no more than a binomial of the same mean (Hoeffding
+      1956), so that the interval errs on the safe side.
+    - ``unknown``: further trials of which nothing is known (failed, unmatched). The low end takes
+      them all for misses, the high end for successes; the estimate is that of the known ones.
 
-    ``low`` solves P[X ≥ s | low] = (1 − confidence)/2, ``high`` P[X ≤ s | high] = (1 − confidence)/2.
+    ``low`` solves P[X ≥ s | low] = (1 − confidence)/2, ``high`` P[X ≤ s | high] = (1 −
+    confidence)/2.
 
     >>> print(share_interval(16, 16))
     1 [0.794, 1]
@@ -29,7 +33,8 @@ def share_interval(successes: float, trials: int, *, unknown: int = 0, confidenc
     check_confidence(confidence)
     if trials < 1 or not 0 <= successes <= trials or unknown < 0:
         raise AttnlabError(
-            f"{successes:g} successes of {trials} trials, {unknown} unknown: expected at least one trial, "
+            f"{successes:g} successes of {trials} trials, {unknown} unknown: expected at least "
+            "one trial, "
             "0 ≤ successes ≤ trials and unknown ≥ 0"
         )
     every = trials + unknown
@@ -53,7 +58,10 @@ def trials_needed(share: float, *, confidence: float = CONFIDENCE) -> int:
     """
     check_confidence(confidence)
     if not 0 < share < 1:
-        raise AttnlabError(f"share={share}: expected a number between 0 and 1; no number of runs proves a share of 1")
+        raise AttnlabError(
+            f"share={share}: expected a number between 0 and 1; no number of runs proves a share "
+            "of 1"
+        )
     return math.ceil(math.log((1 - confidence) / 2) / math.log(share))
 
 
@@ -65,5 +73,7 @@ def may_violate(violating: int, runs: int, *, confidence: float = CONFIDENCE) ->
     """
     check_confidence(confidence)
     if runs < 1 or not 0 <= violating <= runs:
-        raise AttnlabError(f"{violating} of {runs} runs: expected at least one run and 0 ≤ violating ≤ runs")
+        raise AttnlabError(
+            f"{violating} of {runs} runs: expected at least one run and 0 ≤ violating ≤ runs"
+        )
     return _quantile(violating + 1, runs - violating, confidence)

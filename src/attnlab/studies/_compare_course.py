@@ -1,4 +1,6 @@
-"""How one variant of attention trains: error and attention along the way, when it sets off, and where it stops."""
+"""How one variant of attention trains: error and attention along the way, when it sets off, and
+where it stops.
+"""
 
 from __future__ import annotations
 
@@ -39,24 +41,46 @@ class _Looked(InstantProbe):
 
 
 def train_course(
-    start: Callable[[Any], Any], loss: Callable[[Any, Any], Any], measure: Callable[[Any, Any], Any], train: Any,
-    test: Any, *, names: tuple[str, ...], steps: int, step_size: float, weight_decay: float, batch_size: int, seed: int,
-    moving: Callable[[Any], Any] | None = None, dtype: str = "float32",
-) -> tuple[xr.Dataset, Any]:  # fmt: skip
-    """Train once by Adam with a constant step: what ``names`` of ``measure`` did on the way, and the trained model.
+    start: Callable[[Any], Any],
+    loss: Callable[[Any, Any], Any],
+    measure: Callable[[Any, Any], Any],
+    train: Any,
+    test: Any,
+    *,
+    names: tuple[str, ...],
+    steps: int,
+    step_size: float,
+    weight_decay: float,
+    batch_size: int,
+    seed: int,
+    moving: Callable[[Any], Any] | None = None,
+    dtype: str = "float32",
+) -> tuple[xr.Dataset, Any]:
+    """Train once by Adam with a constant step: what ``names`` of ``measure`` did on the way, and
+    the trained model.
 
-    The data set has the dimension ``step``; a name x is there as ``course_x``. ``onset`` is that of the last name, see
-    ``onset_step``.
+    The data set has the dimension ``step``; a name x is there as ``course_x``. ``onset`` is that of
+    the last name, see ``onset_step``.
     """
     import jax
 
     few = jax.tree.map(lambda leaf: leaf[:_LOOKED_AT], test)
     count = jax.tree.leaves(train)[0].shape[0]
     run = train_model(
-        start, loss, train, steps=steps, seeds=[seed], optimizer=Adam(step_size, weight_decay=weight_decay),
-        record=(_Looked(measure, names),), when=Logarithmic(_ROWS), splits={"test": few},
-        batch_size=min(batch_size, count), trained=moving, dtype=dtype, progress=False,
-    )  # fmt: skip
+        start,
+        loss,
+        train,
+        steps=steps,
+        seeds=[seed],
+        optimizer=Adam(step_size, weight_decay=weight_decay),
+        record=(_Looked(measure, names),),
+        when=Logarithmic(_ROWS),
+        splits={"test": few},
+        batch_size=min(batch_size, count),
+        trained=moving,
+        dtype=dtype,
+        progress=False,
+    )
     data = run.data.isel(seed=0, drop=True)
     found = xr.Dataset({f"course_{name}": data[name] for name in names})
     found = found.drop_vars([name for name in found.coords if name != "step"])
@@ -66,9 +90,11 @@ def train_course(
 
 
 def onset_step(steps: np.ndarray, score: np.ndarray, *, rising: bool) -> float:
-    """The step at which a score has gone half of its way from the first to the last value; nan if it gets nowhere.
+    """The step at which a score has gone half of its way from the first to the last value; nan if
+    it gets nowhere.
 
-    Scores are shares, or errors in units of the teacher's variance: a way of less than 0.05 is none.
+    Scores are shares, or errors in units of the teacher's variance: a way of less than 0.05 is
+    none.
 
     >>> onset_step(np.array([0, 10, 20, 30]), np.array([1.0, 1.0, 0.0, 0.0]), rising=False)
     15.0

@@ -1,4 +1,6 @@
-"""Is attention's entropy ever below what the norm of its logits allows? Random rows, and the extremal one (B5)."""
+"""Is attention's entropy ever below what the norm of its logits allows? Random rows, and the
+extremal one (B5).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,10 @@ from attnlab.studies._study import Data, Scale, Study, arm_plan
 WORK = "attnlab.studies._compare_entropy:fit_entropy"
 ROWS = 60_000
 WORDS = (2, 3, 5, 8, 16, 64, 256)
-_NORMS, _SHOWN = 60, 24  # norms at which the extremal row is taken, and random rows for each T that the figure shows
+_NORMS, _SHOWN = (
+    60,
+    24,
+)  # norms at which the extremal row is taken, and random rows for each T that the figure shows
 _TOO_LARGE = 1.5  # the control's β is so many times too large: its bound lies too high
 
 
@@ -29,11 +34,14 @@ class EntropySettings:
 
     def __post_init__(self):
         if self.rows < len(WORDS):
-            raise AttnlabError(f"rows={self.rows}: expected at least {len(WORDS)}, one for each number of words")
+            raise AttnlabError(
+                f"rows={self.rows}: expected at least {len(WORDS)}, one for each number of words"
+            )
 
 
 def fit_entropy(s: EntropySettings, context: RunContext) -> xr.Dataset:
-    """Entropy and its bound of rows of logits of many norms and shapes, from even to nearly one word.
+    """Entropy and its bound of rows of logits of many norms and shapes, from even to nearly one
+    word.
 
     - ``least``: the least of entropy − bound over rows;
     - ``tight``: the largest relative difference of the two at the extremal point, over T and σ;
@@ -57,20 +65,30 @@ def fit_entropy(s: EntropySettings, context: RunContext) -> xr.Dataset:
     tight = np.abs(np.asarray(attention_entropy(jnp.asarray(at_most))) / met - 1)
     shown = np.concatenate([own[:_SHOWN] for own in shares])
     columns = {"norm": norm[shown], "entropy": entropy[shown], "words": words[shown].astype(float)}
-    least = {"least": (entropy - bound).min(), "tight": tight.max(), "wrong": (entropy - wrong).min()}
+    least = {
+        "least": (entropy - bound).min(),
+        "tight": tight.max(),
+        "wrong": (entropy - wrong).min(),
+    }
     return xr.Dataset(least | {name: ("row", values) for name, values in columns.items()})
 
 
 def _padded(groups: list[tuple[int, np.ndarray]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Numbers of words, norms and weights of rows of logits, zeros beyond the words: one shape for all T."""
+    """Numbers of words, norms and weights of rows of logits, zeros beyond the words: one shape for
+    all T.
+    """
     words = np.concatenate([np.full(len(rows), t) for t, rows in groups])
     norm = np.concatenate([np.linalg.norm(rows, axis=1) for _, rows in groups])
-    weights = np.concatenate([np.pad(softmax(rows), ((0, 0), (0, max(WORDS) - t))) for t, rows in groups])
+    weights = np.concatenate(
+        [np.pad(softmax(rows), ((0, 0), (0, max(WORDS) - t))) for t, rows in groups]
+    )
     return words, norm, weights
 
 
 def random_logits(rng: np.random.Generator, rows: int, words: int) -> np.ndarray:
-    """Centred rows whose norms spread over 0.01 … 30: normal ones, peaked ones, and ones near the extremal point."""
+    """Centred rows whose norms spread over 0.01 … 30: normal ones, peaked ones, and ones near the
+    extremal point.
+    """
     normal = rng.normal(size=(rows, words))
     peaked = normal * np.exp(2 * rng.normal(size=(rows, words)))
     near = extremal_logits(np.ones(rows), words) + 0.1 * normal * rng.random((rows, 1))
@@ -82,14 +100,18 @@ def random_logits(rng: np.random.Generator, rows: int, words: int) -> np.ndarray
 
 
 def extremal_logits(sigma: np.ndarray, words: int) -> np.ndarray:
-    """The row of norm σ of the least entropy: one logit ``σ√((T−1)/T)``, all others ``−σ/√(T(T−1))``."""
+    """The row of norm σ of the least entropy: one logit ``σ√((T−1)/T)``, all others
+    ``−σ/√(T(T−1))``.
+    """
     rows = np.repeat(-(np.asarray(sigma) / np.sqrt(words * (words - 1)))[:, None], words, axis=1)
     rows[:, 0] = np.asarray(sigma) * np.sqrt((words - 1) / words)
     return rows
 
 
 def literal_bound(sigma: Any, words: Any, factor: float = 1.0) -> Any:
-    """The bound as THEORY B5 writes it; with a ``factor`` on β it is another one, which does not hold."""
+    """The bound as THEORY B5 writes it; with a ``factor`` on β it is another one, which does not
+    hold.
+    """
     beta = factor * np.exp(-sigma * np.sqrt(words / (words - 1)))
     mass = 1 + (words - 1) * beta
     return np.log(mass) + sigma * np.sqrt(words * (words - 1)) * beta / mass

@@ -1,4 +1,6 @@
-"""Many variants of attention on one task, in a folder: which is best, which are equal, and what to try."""
+"""Many variants of attention on one task, in a folder: which is best, which are equal, and what to
+try.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,14 @@ import xarray as xr
 
 from attnlab._errors import AttnlabError
 from attnlab.runs import AbstractExecutor, Event, Results, executor_for, provenance, run_plan
-from attnlab.studies._compare_answers import LONGER, advise, compare_longer, hopeless, measure_comparison, shown
+from attnlab.studies._compare_answers import (
+    LONGER,
+    advise,
+    compare_longer,
+    hopeless,
+    measure_comparison,
+    shown,
+)
 from attnlab.studies._compare_teachers import WORK as TEACHERS
 from attnlab.studies._compare_words import WORK as WORDS
 from attnlab.studies._exploration import (
@@ -31,7 +40,16 @@ from attnlab.studies._study import arm_plan, split_arms
 from attnlab.studies._text_prepare import Prepared, TextSource, prepare_texts
 
 TASKS = ("hard", "dense", "relevant:R", "topic")
-_VARIANTS = ("softmax", "softmax:0.25", "softmax:4", "sparsemax", "entmax15", "top1", "top2", "uniform")
+_VARIANTS = (
+    "softmax",
+    "softmax:0.25",
+    "softmax:4",
+    "sparsemax",
+    "entmax15",
+    "top1",
+    "top2",
+    "uniform",
+)
 _TOPIC_SIZES = (8, 16, 32, 64, 128, 256)
 _TEXT_SIZES, _MOST = 3, 8192
 _ALL_WORDS = 16
@@ -43,13 +61,16 @@ Stage = Callable[[str], None]
 class Comparison:
     """What to compare on what.
 
-    - ``task``: ``"hard"`` (a teacher that attends to one of 16 words), ``"dense"`` (to all), ``"relevant:R"`` (to R),
-      or ``"topic"``, sentences of the topic task; or ``source``, a user's texts.
-    - ``variants``: as ``Variant.of`` takes them; ratios are to ``against``, the first one unless told otherwise.
-    - ``samples``: numbers of training samples; ``level``: the error (accuracy) at which needed samples are compared.
-      ``noise``: of a teacher. ``steps``, ``step_sizes``, ``weight_decays``: of each fit; all have defaults by task.
-    - ``drop``: after 8 seeds, do not go on with a variant whose 99 % interval at the largest size proves it worse than
-      the best.
+    - ``task``: ``"hard"`` (a teacher that attends to one of 16 words), ``"dense"`` (to all),
+      ``"relevant:R"`` (to R), or ``"topic"``, sentences of the topic task; or ``source``, a user's
+      texts.
+    - ``variants``: as ``Variant.of`` takes them; ratios are to ``against``, the first one unless
+      told otherwise.
+    - ``samples``: numbers of training samples; ``level``: the error (accuracy) at which needed
+      samples are compared. ``noise``: of a teacher. ``steps``, ``step_sizes``, ``weight_decays``:
+      of each fit; all have defaults by task.
+    - ``drop``: after 8 seeds, do not go on with a variant whose 99 % interval at the largest size
+      proves it worse than the best.
     """
 
     task: str = "hard"
@@ -73,11 +94,17 @@ class Comparison:
         for name in self.variants:
             Variant.of(name)
         if self.reference not in self.variants:
-            raise AttnlabError(f"against={self.against!r} is none of the variants {', '.join(self.variants)}")
+            raise AttnlabError(
+                f"against={self.against!r} is none of the variants {', '.join(self.variants)}"
+            )
         if self.seeds < 1:
-            raise AttnlabError(f"seeds={self.seeds}: expected at least 1 (and at least 8 for intervals)")
+            raise AttnlabError(
+                f"seeds={self.seeds}: expected at least 1 (and at least 8 for intervals)"
+            )
         if self.noise is not None and (self.source is not None or self.task == "topic"):
-            raise AttnlabError(f"noise={self.noise}: has no meaning for sentences; only teachers have noise")
+            raise AttnlabError(
+                f"noise={self.noise}: has no meaning for sentences; only teachers have noise"
+            )
         self.relevant()
 
     @property
@@ -101,7 +128,8 @@ class Comparison:
         if name == "relevant" and count.isdigit() and 1 <= int(count) <= _ALL_WORDS:
             return int(count)
         raise AttnlabError(
-            f"task={self.task!r}: expected one of {', '.join(TASKS)} with R from 1 to {_ALL_WORDS}, or your own texts"
+            f"task={self.task!r}: expected one of {', '.join(TASKS)} with R from 1 to "
+            f"{_ALL_WORDS}, or your own texts"
         )
 
     def words(self) -> str:
@@ -111,21 +139,30 @@ class Comparison:
         if self.task == "topic":
             return "On the topic task"
         r = self.relevant()
-        told = {1: "one word matters", _ALL_WORDS: "all words matter"}.get(r, f"{r} of {_ALL_WORDS} words matter")
+        told = {1: "one word matters", _ALL_WORDS: "all words matter"}.get(
+            r, f"{r} of {_ALL_WORDS} words matter"
+        )
         return f"Where {told},"
 
 
 def explore_compare(
-    asked: Comparison, folder: str | Path, *, processes: int | None = None,
-    executor: AbstractExecutor | None = None, progress: bool | None = None,
-    on_event: Callable[[Event], None] | None = None, on_stage: Stage | None = None, command: str = "",
+    asked: Comparison,
+    folder: str | Path,
+    *,
+    processes: int | None = None,
+    executor: AbstractExecutor | None = None,
+    progress: bool | None = None,
+    on_event: Callable[[Event], None] | None = None,
+    on_stage: Stage | None = None,
+    command: str = "",
     keep: bool = False,
-) -> Exploration:  # fmt: skip
-    """Compare variants; writes ``compare.json`` and the data. Interrupted and called again, it goes on where it was.
+) -> Exploration:
+    """Compare variants; writes ``compare.json`` and the data. Interrupted and called again, it goes
+    on where it was.
 
-    The data are those of ``measure_comparison``, ``"course"``, the training at the largest size (student, seed, step),
-    ``"longer"``, what four times the steps change for the best variant and the reference, and with ``drop`` what
-    ``hopeless`` found. ``keep`` as in ``run_plan``.
+    The data are those of ``measure_comparison``, ``"course"``, the training at the largest size
+    (student, seed, step), ``"longer"``, what four times the steps change for the best variant and
+    the reference, and with ``drop`` what ``hopeless`` found. ``keep`` as in ``run_plan``.
     """
     out, begun = checked_folder(folder, "compare"), time.monotonic()
     told: Stage = on_stage or (lambda _: None)
@@ -138,7 +175,9 @@ def explore_compare(
         executor = stack.enter_context(executor_for(processes, executor))
         run = _Runner(out, work, base, executor, progress, on_event, keep)
         told("learning curves")
-        counts = dict.fromkeys(asked.variants, min(asked.seeds, _FIRST) if asked.drop else asked.seeds)
+        counts = dict.fromkeys(
+            asked.variants, min(asked.seeds, _FIRST) if asked.drop else asked.seeds
+        )
         results, dropped = run(counts), None
         if asked.drop and not results.interrupted and asked.seeds > _FIRST:
             dropped = hopeless(split_arms(results.dataset()), score=asked.score)
@@ -148,7 +187,9 @@ def explore_compare(
             return Exploration(out, {}, interrupted=True, kind="compare")
         arms, data = _measured(asked, results, out)
         told(f"{LONGER} times the steps, for what is speed")
-        ahead = dict.fromkeys([asked.reference, str(data["ranking"].student.values[0])], asked.seeds)
+        ahead = dict.fromkeys(
+            [asked.reference, str(data["ranking"].student.values[0])], asked.seeds
+        )
         size = int(data["ranking"].attrs["size"])
         steps = int(_defaults(asked, base)["steps"])
         further = run(ahead, {"sizes": (size,), "steps": LONGER * steps, "course": False})
@@ -156,19 +197,25 @@ def explore_compare(
             return Exploration(out, {}, interrupted=True, kind="compare")
     longer = split_arms(further.dataset())
     if set(longer) == set(ahead):
-        data["longer"] = compare_longer(arms, longer, score=asked.score, steps=steps, against=asked.reference)
+        data["longer"] = compare_longer(
+            arms, longer, score=asked.score, steps=steps, against=asked.reference
+        )
     if dropped is not None:
         data["dropping"] = dropped.assign(dropped=dropped.dropped.astype(float))
     about = _about(asked, base, data, prepared, time.monotonic() - begun, command)
     return store_exploration(out, "compare", data, about, [results, further])
 
 
-def _measured(asked: Comparison, results: Results, out: Path) -> tuple[dict[str, xr.Dataset], dict[str, xr.Dataset]]:
+def _measured(
+    asked: Comparison, results: Results, out: Path
+) -> tuple[dict[str, xr.Dataset], dict[str, xr.Dataset]]:
     """What the variants' runs hold, and all answers from it."""
     arms = split_arms(results.dataset())
     missing = [name for name in asked.variants if name not in arms]
     if missing:
-        raise AttnlabError(f"no run of {missing[0]} finished; `attnlab runs {out}` groups the failures by cause")
+        raise AttnlabError(
+            f"no run of {missing[0]} finished; `attnlab runs {out}` groups the failures by cause"
+        )
     curves = {name: arms[name].drop_vars(_of_course(arms[name])) for name in asked.variants}
     data = measure_comparison(curves, score=asked.score, against=asked.reference, level=asked.level)
     return curves, data | _course({name: arms[name] for name in asked.variants})
@@ -189,22 +236,37 @@ class _Runner:
     def __call__(self, counts: dict[str, int], changed: dict[str, Any] | None = None) -> Results:
         """So many seeds of each variant, with the settings that all share, some of them changed."""
         base = self.base | (changed or {})
-        name = hashlib.sha256(json.dumps([self.work, base], sort_keys=True).encode()).hexdigest()[:8]
+        name = hashlib.sha256(json.dumps([self.work, base], sort_keys=True).encode()).hexdigest()[
+            :8
+        ]
         arms = {variant: base | {"variant": variant} for variant in counts}
         results = run_plan(
-            arm_plan(self.work, "compare", arms, counts), self.out / "runs" / name, executor=self.executor,
-            progress=self.progress, on_event=self.on_event, keep=self.keep,
-        )  # fmt: skip
+            arm_plan(self.work, "compare", arms, counts),
+            self.out / "runs" / name,
+            executor=self.executor,
+            progress=self.progress,
+            on_event=self.on_event,
+            keep=self.keep,
+        )
         if not results.interrupted and results.finished == 0:
             raise AttnlabError(f"all {results.failed} runs failed: {results.failures[0].cause}")
         return results
 
 
-def _settings(asked: Comparison, prepared: Prepared | None, out: Path) -> tuple[str, dict[str, Any]]:
+def _settings(
+    asked: Comparison, prepared: Prepared | None, out: Path
+) -> tuple[str, dict[str, Any]]:
     """The work function, and the settings that all variants share."""
-    given = {"steps": asked.steps, "step_sizes": asked.step_sizes, "weight_decays": asked.weight_decays,
-             "sizes": asked.samples, "noise": asked.noise}  # fmt: skip
-    changed = {name: value for name, value in given.items() if value not in (None, ())} | {"course": True}
+    given = {
+        "steps": asked.steps,
+        "step_sizes": asked.step_sizes,
+        "weight_decays": asked.weight_decays,
+        "sizes": asked.samples,
+        "noise": asked.noise,
+    }
+    changed = {name: value for name, value in given.items() if value not in (None, ())} | {
+        "course": True
+    }
     if asked.relevant():
         return TEACHERS, {"relevant": asked.relevant(), **changed}
     if prepared is None:
@@ -235,7 +297,8 @@ def _of_course(arm: xr.Dataset) -> list[str]:
 def _course(arms: dict[str, xr.Dataset]) -> dict[str, xr.Dataset]:
     """The training at the largest size (student, seed, step)."""
     parts = [
-        arm[_of_course(arm)].rename({n: n.removeprefix("course_") for n in _of_course(arm)}) for arm in arms.values()
+        arm[_of_course(arm)].rename({n: n.removeprefix("course_") for n in _of_course(arm)})
+        for arm in arms.values()
     ]
     named = xr.DataArray(list(arms), dims="student", name="student")
     return {"course": xr.concat(parts, named, join="outer").drop_vars("size", errors="ignore")}
@@ -250,40 +313,67 @@ def _defaults(asked: Comparison, base: dict[str, Any]) -> dict[str, Any]:
 
 
 def _about(
-    asked: Comparison, base: dict[str, Any], data: dict[str, xr.Dataset], prepared: Prepared | None, seconds: float,
+    asked: Comparison,
+    base: dict[str, Any],
+    data: dict[str, xr.Dataset],
+    prepared: Prepared | None,
+    seconds: float,
     command: str,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     settings = _defaults(asked, base)
     hidden = {"arm", "seed", "variant", "folder", "data", "course", "drawn", "dtype"}
-    hidden |= {"topics", "topic_words", "dictionary", "noise_words"} if prepared is not None else set()
+    hidden |= (
+        {"topics", "topic_words", "dictionary", "noise_words"} if prepared is not None else set()
+    )
     advice = advise(data, what=asked.words())
     task = "own texts" if prepared is not None else asked.task
     return {
         "title": "attnlab: which attention for which data",
-        "question": f"Which variant of attention is best on this task ({task}), and which cannot be told apart?",
+        "question": f"Which variant of attention is best on this task ({task}), and which cannot "
+        "be told apart?",
         "summary": advice,
         "advice": " ".join(advice),
         "cards": _cards(asked, data),
         "settings": {
-            "task": task, "variants": list(asked.variants), "against": asked.reference, "seeds": asked.seeds,
+            "task": task,
+            "variants": list(asked.variants),
+            "against": asked.reference,
+            "seeds": asked.seeds,
             **({} if asked.source is None else asdict(asked.source)),
-            **{k: list(v) if isinstance(v, tuple) else v for k, v in settings.items() if k not in hidden},
+            **{
+                k: list(v) if isinstance(v, tuple) else v
+                for k, v in settings.items()
+                if k not in hidden
+            },
         },
         **({} if prepared is None else {"reading": prepared.reading, "content": prepared.hash}),
         "command": command,
         **provenance(seconds),
-    }  # fmt: skip
+    }
 
 
 def _cards(asked: Comparison, data: dict[str, xr.Dataset]) -> list[dict[str, Any]]:
     table, ranking = data["compare"], data["ranking"]
     names = [str(name) for name in ranking.student.values]
-    equals = [name for name in names if ranking.p.sel(student=names[0], other=name) >= ranking.attrs["level"]]
+    equals = [
+        name
+        for name in names
+        if ranking.p.sel(student=names[0], other=name) >= ranking.attrs["level"]
+    ]
     best = ranking.sel(student=names[0])
     low, high = float(best.centre_low), float(best.centre_high)
     ends = f" [{shown(low)}, {shown(high)}]" if np.isfinite(low) else ""
-    text = f"Best: {', '.join(equals)}." + (" These cannot be told apart." if len(equals) > 1 else "")
-    cards = [card("ranking", text, f"{shown(float(best.centre))}{ends}", f"median {asked.score} of {names[0]}")]
+    text = f"Best: {', '.join(equals)}." + (
+        " These cannot be told apart." if len(equals) > 1 else ""
+    )
+    cards = [
+        card(
+            "ranking",
+            text,
+            f"{shown(float(best.centre))}{ends}",
+            f"median {asked.score} of {names[0]}",
+        )
+    ]
     cards[0]["link"] = "ranking"
     for name in names:
         if name == asked.reference:
@@ -299,5 +389,8 @@ def _cards(asked: Comparison, data: dict[str, xr.Dataset]) -> list[dict[str, Any
             "no advantage": "It saves no samples",
         }
         text = f"{said.get(str(verdict), 'Whether it saves samples is not known')}, compared with {asked.reference}."
-        cards.append(card(name, text, told, f"error over that of {asked.reference}", verdict) | {"link": "needed"})
+        cards.append(
+            card(name, text, told, f"error over that of {asked.reference}", verdict)
+            | {"link": "needed"}
+        )
     return cards

@@ -1,4 +1,6 @@
-"""The teacher that attends to some words: equal weights on those that a hidden direction ranks first (THEORY B5)."""
+"""The teacher that attends to some words: equal weights on those that a hidden direction ranks
+first (THEORY B5).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from attnlab.models import Baseline
 
 
 class AttendingTeacher(eqx.Module):
-    """``g(x) = head(Σ_z a_z x_z)`` with ``a_z = 1/r`` on the r words of the largest ``u·x_z``: columns of x are words.
+    """``g(x) = head(Σ_z a_z x_z)`` with ``a_z = 1/r`` on the r words of the largest ``u·x_z``:
+    columns of x are words.
 
     >>> head = Baseline(jnp.ones((2, 1)), jnp.ones((1, 1)))
     >>> teacher = AttendingTeacher(jnp.array([1.0, 0.0]), head, 1)

@@ -1,4 +1,6 @@
-"""Variants of attention by name: a normaliser, and a penalty on request; the student and the loss that they make."""
+"""Variants of attention by name: a normaliser, and a penalty on request; the student and the loss
+that they make.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +31,13 @@ PENALTIES = ("entropy", "l1", "prior", "wrong-prior")
 
 @dataclass(frozen=True)
 class Variant:
-    """``normaliser`` as ``make_normaliser`` takes it, and ``strength`` times a ``penalty`` on the training loss.
+    """``normaliser`` as ``make_normaliser`` takes it, and ``strength`` times a ``penalty`` on the
+    training loss.
 
     - ``"entropy"``: the mean entropy of attention, which pushes towards few words;
     - ``"l1"``: ``Σ|q_i|`` of the query;
-    - ``"prior"``: ``|a − given|²``, given being the weights that are right; ``"wrong-prior"``: those of other words.
+    - ``"prior"``: ``|a − given|²``, given being the weights that are right; ``"wrong-prior"``:
+      those of other words.
 
     >>> Variant.of("softmax:0.25+entropy:0.1")
     Variant(normaliser='softmax:0.25', penalty='entropy', strength=0.1)
@@ -57,14 +61,16 @@ class Variant:
             value = float("nan")
         if penalty not in PENALTIES or not 0 < value < float("inf"):
             raise AttnlabError(
-                f"variant {name!r}: expected a penalty after '+', one of {', '.join(PENALTIES)}, with a strength above "
+                f"variant {name!r}: expected a penalty after '+', one of {', '.join(PENALTIES)}, "
+                "with a strength above "
                 "0, as in softmax+entropy:0.1"
             )
         return cls(normaliser, penalty, value)
 
 
 class PoolingStudent(eqx.Module):
-    """``y = w₂ᵀ φ(w₁ᵀ Σ_z a_z x_z)`` with ``a = norm(xᵀ q)``: words of dimension t, the columns of x (THEORY B5).
+    """``y = w₂ᵀ φ(w₁ᵀ Σ_z a_z x_z)`` with ``a = norm(xᵀ q)``: words of dimension t, the columns of
+    x (THEORY B5).
 
     >>> student = StudentStart("sparsemax", dim=8, hidden=16)(jax.random.key(0))
     >>> x = jnp.ones((8, 5), jnp.float32)
@@ -87,10 +93,11 @@ class PoolingStudent(eqx.Module):
 
 @dataclass(frozen=True)
 class StudentStart:
-    """How a ``PoolingStudent`` starts: the query is N(0, query_std²), the head as ``BaselineConfig`` says.
+    """How a ``PoolingStudent`` starts: the query is N(0, query_std²), the head as
+    ``BaselineConfig`` says.
 
-    The query starts small: hard attention that starts on a wrong word gives it no gradient, and a variant that is
-    cooler than another starts further out.
+    The query starts small: hard attention that starts on a wrong word gives it no gradient, and a
+    variant that is cooler than another starts further out.
     """
 
     normaliser: str
@@ -101,10 +108,14 @@ class StudentStart:
 
     def __call__(self, key: Key[Array, ""]) -> PoolingStudent:
         """Draw a student."""
-        query = self.query_std * jax.random.normal(jax.random.fold_in(key, 3), (self.dim,), jnp.float64)
+        query = self.query_std * jax.random.normal(
+            jax.random.fold_in(key, 3), (self.dim,), jnp.float64
+        )
         head = BaselineConfig(self.dim, self.hidden).init(key)
         model = PoolingStudent(query, head, make_normaliser(self.normaliser))
-        return jax.tree.map(lambda leaf: leaf.astype(self.dtype) if eqx.is_inexact_array(leaf) else leaf, model)
+        return jax.tree.map(
+            lambda leaf: leaf.astype(self.dtype) if eqx.is_inexact_array(leaf) else leaf, model
+        )
 
 
 def answer_words(model: PoolingStudent, sample: dict[str, Array]) -> Array:
@@ -121,8 +132,8 @@ def weigh_words(model: PoolingStudent, sample: dict[str, Array]) -> Array:
 class VariantLoss:
     """The mean loss of a batch, and the penalty of a variant.
 
-    ``answer(model, sample)`` gives outputs, ``weigh(model, sample)`` attention weights; a sample's ``"given"`` are
-    weights that are right, which a prior needs.
+    ``answer(model, sample)`` gives outputs, ``weigh(model, sample)`` attention weights; a sample's
+    ``"given"`` are weights that are right, which a prior needs.
     """
 
     answer: Callable[[Any, Any], Any]
@@ -141,17 +152,19 @@ class VariantLoss:
         weights = jax.vmap(self.weigh, (None, 0))(model, x)
         if self.penalty == "entropy":
             return entropy_penalty(weights)
-        # Wrong weights are those of the words one place further: as sparse as the right ones, and as useless as any.
+        # Wrong weights are those of the words one place further: as sparse as the right ones, and
+        # as useless as any.
         given = jnp.roll(x["given"], 1, axis=1) if self.penalty == "wrong-prior" else x["given"]
         return toward(weights, given)
 
 
 @dataclass(frozen=True)
 class VariantMeasure:
-    """``valid_loss`` and ``error`` (``accuracy`` for labels) as ``SampleMeasure`` says, and what attention is like.
+    """``valid_loss`` and ``error`` (``accuracy`` for labels) as ``SampleMeasure`` says, and what
+    attention is like.
 
-    ``entropy``: the mean of ``−Σ a log a`` on test samples, in nats; ``attention``: the mean weight of the words that
-    are known to matter, where a sample says which.
+    ``entropy``: the mean of ``−Σ a log a`` on test samples, in nats; ``attention``: the mean weight
+    of the words that are known to matter, where a sample says which.
     """
 
     answer: Callable[[Any, Any], Any]

@@ -20,19 +20,24 @@ if TYPE_CHECKING:
 
 WORK = "attnlab.studies._compare_words:fit_words"
 LOOKED_AT = 2000  # validation and test sentences that are looked at, at most
-_LONGEST = 256  # words of a text that are read: all are padded to the longest, which must not be a book
+_LONGEST = (
+    256  # words of a text that are read: all are padded to the longest, which must not be a book
+)
 
 
 @dataclass(frozen=True)
 class WordSettings:
     """One variant of attention pooling at several numbers of labelled sentences.
 
-    - ``seed`` draws sentences (of the topic task), their order, start and minibatches; ``arm`` is only a label.
-    - ``variant``: as ``Variant.of`` takes it. ``"uniform"`` is mean pooling. A penalty on the query has no meaning,
-      since every word has its own score; a prior needs the topic task, which knows the words that matter.
-    - ``folder``, ``data``: what ``Prepared.save`` wrote, and its hash; without a folder, the topic task of ``topics`` …
-      ``noise_words``.
-    - ``step_sizes``, ``weight_decays``: all pairs are tried, and chosen by the loss on validation sentences.
+    - ``seed`` draws sentences (of the topic task), their order, start and minibatches; ``arm`` is
+      only a label.
+    - ``variant``: as ``Variant.of`` takes it. ``"uniform"`` is mean pooling. A penalty on the query
+      has no meaning, since every word has its own score; a prior needs the topic task, which knows
+      the words that matter.
+    - ``folder``, ``data``: what ``Prepared.save`` wrote, and its hash; without a folder, the topic
+      task of ``topics`` … ``noise_words``.
+    - ``step_sizes``, ``weight_decays``: all pairs are tried, and chosen by the loss on validation
+      sentences.
     - ``course``: whether one more training at the largest size is followed step by step.
     """
 
@@ -59,20 +64,28 @@ class WordSettings:
 
         penalty = Variant.of(self.variant).penalty
         if penalty == "l1" or (self.folder and "prior" in penalty):
-            why = "every word has its own score" if penalty == "l1" else "nobody knows which words of a text matter"
+            why = (
+                "every word has its own score"
+                if penalty == "l1"
+                else "nobody knows which words of a text matter"
+            )
             raise AttnlabError(
-                f"variant {self.variant!r}: the penalty {penalty!r} has no meaning here, since {why}; leave it out, or "
+                f"variant {self.variant!r}: the penalty {penalty!r} has no meaning here, since "
+                f"{why}; leave it out, or "
                 "take a teacher (--task hard)"
             )
         if not self.sizes or min(self.sizes) < 1 or (np.diff(self.sizes) <= 0).any():
-            raise AttnlabError(f"sizes={list(self.sizes)}: expected increasing positive numbers of sentences")
+            raise AttnlabError(
+                f"sizes={list(self.sizes)}: expected increasing positive numbers of sentences"
+            )
 
 
 def fit_words(s: WordSettings, context: RunContext) -> xr.Dataset:
     """One variant's learning curve; labelled data, dimension ``size``.
 
-    ``accuracy`` on test sentences, ``entropy`` of attention there, and of the topic task ``attention``, on topic words;
-    beside them what was chosen. With a ``course`` also its curves (dimension ``step``) and ``onset``.
+    ``accuracy`` on test sentences, ``entropy`` of attention there, and of the topic task
+    ``attention``, on topic words; beside them what was chosen. With a ``course`` also its curves
+    (dimension ``step``) and ``onset``.
     """
     import jax
 
@@ -83,32 +96,64 @@ def fit_words(s: WordSettings, context: RunContext) -> xr.Dataset:
     from attnlab.training import Recipe, choose, fit_grid
 
     variant = Variant.of(s.variant)
-    *draws, curve_key = jax.random.split(jax.random.fold_in(jax.random.key(context.root_seed), s.seed), 4)
+    *draws, curve_key = jax.random.split(
+        jax.random.fold_in(jax.random.key(context.root_seed), s.seed), 4
+    )
     train, valid, test, known = _corpora(s, context.root_seed, draws)
     if max(s.sizes) > len(train):
-        raise AttnlabError(f"sizes={list(s.sizes)}: there are {len(train)} training sentences; give no more than that")
+        raise AttnlabError(
+            f"sizes={list(s.sizes)}: there are {len(train)} training sentences; give no more than "
+            "that"
+        )
     order = curve_order(curve_key, len(train))[: max(s.sizes)]
     longest = min(max(int(part.lengths.max()) for part in (train, valid, test)), _LONGEST)
     rng = np.random.default_rng(context.root_seed)
     parts = [shortened(part, longest, rng) for part in (train.subset(order), valid, test)]
     own, checked, tested = (_samples(part, longest, known, s.dtype) for part in parts)
     answer, weigh = WordAnswer(variant.normaliser), WordWeights(variant.normaliser)
-    loss, measure = VariantLoss(answer, weigh, variant.penalty, variant.strength), VariantMeasure(answer, weigh)
+    loss, measure = (
+        VariantLoss(answer, weigh, variant.penalty, variant.strength),
+        VariantMeasure(answer, weigh),
+    )
     start = _start(train, s)
-    found = choose(fit_grid(
-        start, loss, measure, own, {"valid": checked, "test": tested}, sizes=s.sizes,
-        key=jax.random.split(curve_key)[1], step_sizes=s.step_sizes, weight_decays=s.weight_decays,
-        recipe=Recipe(s.steps, s.batch_size), trained=moving_parts,
-    ))  # fmt: skip
+    found = choose(
+        fit_grid(
+            start,
+            loss,
+            measure,
+            own,
+            {"valid": checked, "test": tested},
+            sizes=s.sizes,
+            key=jax.random.split(curve_key)[1],
+            step_sizes=s.step_sizes,
+            weight_decays=s.weight_decays,
+            recipe=Recipe(s.steps, s.batch_size),
+            trained=moving_parts,
+        )
+    )
     if not s.course:
         return found
     from attnlab.studies._compare_course import train_course
 
-    best, names = found.isel(size=-1), ("entropy", "accuracy", *(() if known is None else ("attention",)))
+    best, names = (
+        found.isel(size=-1),
+        ("entropy", "accuracy", *(() if known is None else ("attention",))),
+    )
     course, _ = train_course(
-        start, loss, measure, own, tested, names=names, steps=s.steps, step_size=float(best.step_size),
-        weight_decay=float(best.weight_decay), batch_size=s.batch_size, seed=s.seed, moving=moving_parts, dtype=s.dtype,
-    )  # fmt: skip
+        start,
+        loss,
+        measure,
+        own,
+        tested,
+        names=names,
+        steps=s.steps,
+        step_size=float(best.step_size),
+        weight_decay=float(best.weight_decay),
+        batch_size=s.batch_size,
+        seed=s.seed,
+        moving=moving_parts,
+        dtype=s.dtype,
+    )
     return found.merge(course)
 
 
@@ -119,21 +164,30 @@ def _texts(folder: str, data: str, root_seed: int) -> tuple[Corpus, Corpus, Corp
 
     train, valid, test, _, content = open_prepared(folder)
     if content != data:
-        raise AttnlabError(f"{folder} holds texts with the content {content}, expected {data}: start again")
+        raise AttnlabError(
+            f"{folder} holds texts with the content {content}, expected {data}: start again"
+        )
     rng = np.random.default_rng(root_seed)
-    checked, tested = (part.subset(np.sort(rng.permutation(len(part))[:LOOKED_AT])) for part in (valid, test))
+    checked, tested = (
+        part.subset(np.sort(rng.permutation(len(part))[:LOOKED_AT])) for part in (valid, test)
+    )
     return train, checked, tested
 
 
 def _corpora(
     s: WordSettings, root_seed: int, draws: list[Array]
-) -> tuple[Corpus, Corpus, Corpus, np.ndarray | None]:  # fmt: skip
+) -> tuple[Corpus, Corpus, Corpus, np.ndarray | None]:
     """Training, validation and test sentences, and which words matter, where that is known."""
     if s.folder:
         return *_texts(s.folder, s.data, root_seed), None
     from attnlab.tasks import TopicTask
 
-    task = TopicTask(topics=s.topics, topic_words=s.topic_words, dictionary=s.dictionary, noise_words=s.noise_words)
+    task = TopicTask(
+        topics=s.topics,
+        topic_words=s.topic_words,
+        dictionary=s.dictionary,
+        noise_words=s.noise_words,
+    )
     counts = (max(s.sizes), 500, LOOKED_AT)
     train, valid, test = (task.sample(n, key=key) for n, key in zip(counts, draws, strict=True))
     return train, valid, test, train.word_ids(task.topic_word_ids)
@@ -159,9 +213,14 @@ def _start(train: Corpus, s: WordSettings) -> Any:
     from attnlab.studies._pooling import _PoolStart as PoolStart
 
     config = WordAttentionConfig.for_corpus(
-        train, head="linear", embedding_dim=s.dim, embedding_std=1e-6, key_dim=1, query_norm=1.0,
+        train,
+        head="linear",
+        embedding_dim=s.dim,
+        embedding_std=1e-6,
+        key_dim=1,
+        query_norm=1.0,
         trained=("embeddings", "keys", "head"),
-    )  # fmt: skip
+    )
     return PoolStart(config, s.dtype)
 
 

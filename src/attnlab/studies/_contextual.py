@@ -1,4 +1,6 @@
-"""One run of attention over contextual inputs: a convolution over neighbouring words (beyond Lu et al. 2021)."""
+"""One run of attention over contextual inputs: a convolution over neighbouring words (beyond Lu et
+al. 2021).
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
 class Look(InstantProbe):
     """What is recorded of the first ``words`` words, as word attention records it.
 
-    ``norm`` is that of the word's own part of the convolution's output, ``ν_w C_0``: what the attention acts on in
-    place of an embedding. ``embedding_norm`` is |ν_w|.
+    ``norm`` is that of the word's own part of the convolution's output, ``ν_w C_0``: what the
+    attention acts on in place of an embedding. ``embedding_norm`` is |ν_w|.
     """
 
     words: int
@@ -59,11 +61,14 @@ class Look(InstantProbe):
 
         chosen = jnp.arange(self.words)
         return {
-            "score": scores[: self.words], "norm": norms[: self.words], "attention": attention,
+            "score": scores[: self.words],
+            "norm": norms[: self.words],
+            "attention": attention,
             "embedding_norm": jnp.linalg.norm(model.embeddings[: self.words], axis=1),
             "accuracy_test": jnp.mean(right, dtype=scores.dtype),
-            "separation_score": area_under_curve(scores, chosen), "separation_norm": area_under_curve(norms, chosen),
-        }  # fmt: skip
+            "separation_score": area_under_curve(scores, chosen),
+            "separation_norm": area_under_curve(norms, chosen),
+        }
 
 
 def _loss(model: ContextualAttention, batch: dict[str, Array]) -> Array:
@@ -75,7 +80,9 @@ def _moving(parts: tuple[str, ...]):
     """A filter for the parts that move: those that are named, and the convolution."""
 
     def chosen(model: ContextualAttention) -> ContextualAttention:
-        return jax.tree_util.tree_map_with_path(lambda path, _: path[0].name in (*parts, "kernel"), model)
+        return jax.tree_util.tree_map_with_path(
+            lambda path, _: path[0].name in (*parts, "kernel"), model
+        )
 
     return chosen
 
@@ -90,11 +97,21 @@ def train_contextual(s: TopicSettings, task: TopicTask, keys: Any, rule: Any, ro
 
     count = len(task.topic_word_ids)
     run = train_model(
-        config.init, _loss, sentences(s.sentences, keys[0]), steps=s.steps, seeds=[s.seed], optimizer=rule,
-        record=[Loss(), Look(count)], when=Every(max(1, s.steps // s.rows)), batch_size=s.batch_size,
-        splits={"test": sentences(s.test_sentences, keys[1])}, trained=_moving(config.base.trained_parts),
-        root_seed=root_seed, dtype=s.dtype, progress=False,
-    )  # fmt: skip
+        config.init,
+        _loss,
+        sentences(s.sentences, keys[0]),
+        steps=s.steps,
+        seeds=[s.seed],
+        optimizer=rule,
+        record=[Loss(), Look(count)],
+        when=Every(max(1, s.steps // s.rows)),
+        batch_size=s.batch_size,
+        splits={"test": sentences(s.test_sentences, keys[1])},
+        trained=_moving(config.base.trained_parts),
+        root_seed=root_seed,
+        dtype=s.dtype,
+        progress=False,
+    )
     query = run.model(s.seed).query
     names = xr.DataArray(list(task.vocabulary[:count]), dims="word")
     run.data.coords["word"] = names

@@ -17,15 +17,20 @@ if TYPE_CHECKING:
     from attnlab.complexity import Exponent, NeededSamples, SampleRatio
     from attnlab.complexity._curves import Statistic
 
-FALL, SLACK = 0.05, 0.001  # a fit has settled if its late fall is below 5 % of its loss, or below 0.001
+FALL, SLACK = (
+    0.05,
+    0.001,
+)  # a fit has settled if its late fall is below 5 % of its loss, or below 0.001
 _ABSENT = (np.nan, np.nan, np.nan, "not run", 0, 0)
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of learning curves: which ``score`` meets which ``level``, and against which student.
+    """What is asked of learning curves: which ``score`` meets which ``level``, and against which
+    student.
 
-    Regression curves use the seed median of an error that falls, accuracy curves the seed mean of a score that rises.
+    Regression curves use the seed median of an error that falls, accuracy curves the seed mean of a
+    score that rises.
     """
 
     level: float = 0.1
@@ -48,27 +53,34 @@ def tabulate(
     further: bool = False,
     confidence: float = CONFIDENCE,
 ) -> xr.Dataset:
-    """All answers about students in several settings; ``arms`` are data sets (seed, size) by student and setting.
+    """All answers about students in several settings; ``arms`` are data sets (seed, size) by
+    student and setting.
 
     Returns, with dimensions (student, ``dim``) and more:
 
     - what the arms hold: the score, ``settling``, the tuning that was chosen, …, (…, seed, size);
-    - ``needed`` with ``needed_low``, ``needed_high`` and ``needed_kind`` (crossed, not reached, already met),
-      ``needed_seeds`` and ``needed_asked`` (seeds that it comes from, and that were asked for), ``needed_own`` of each
-      seed, and ``reached``, the share of seeds that reach the level by themselves;
+    - ``needed`` with ``needed_low``, ``needed_high`` and ``needed_kind`` (crossed, not reached,
+      already met), ``needed_seeds`` and ``needed_asked`` (seeds that it comes from, and that were
+      asked for), ``needed_own`` of each seed, and ``reached``, the share of seeds that reach the
+      level by themselves;
     - ``ratio`` of the student ``question.against`` to each, likewise, the ``verdict`` in a
       word and ``said`` in a sentence;
-    - ``exponent`` of the needed samples in ``dim`` (student), where that is a number and has two values or more;
+    - ``exponent`` of the needed samples in ``dim`` (student), where that is a number and has two
+      values or more;
     - ``unsettled``: the share of chosen fits whose loss was still falling;
-    - if ``further``, ``extrapolated`` with ``_low`` and ``_high``: the samples that a power law expects for the level,
-      beside the sentence ``extrapolated_said``, which tells its back-test or why there is none.
+    - if ``further``, ``extrapolated`` with ``_low`` and ``_high``: the samples that a power law
+      expects for the level, beside the sentence ``extrapolated_said``, which tells its back-test or
+      why there is none.
 
     ``confidence`` is that of the intervals.
     """
     students = list(dict.fromkeys(student for student, _ in arms))
     settings = list(dict.fromkeys(setting for _, setting in arms))
     table = _stacked(arms, students, settings, dim)
-    cells = {pair: _cell(arms, pair, question, confidence) for pair in ((s, v) for s in students for v in settings)}
+    cells = {
+        pair: _cell(arms, pair, question, confidence)
+        for pair in ((s, v) for s in students for v in settings)
+    }
     shape = (len(students), len(settings))
 
     def column(read: Any) -> tuple[tuple[str, str], np.ndarray]:
@@ -92,30 +104,48 @@ def tabulate(
         table = table.assign(_exponents(arms, table[question.score], question, dim, confidence))
     if further:
         found = {pair: _further(arms.get(pair), question) for pair in cells}
-        for place, name in enumerate(("extrapolated", "extrapolated_low", "extrapolated_high", "extrapolated_said")):
+        for place, name in enumerate(
+            ("extrapolated", "extrapolated_low", "extrapolated_high", "extrapolated_said")
+        ):
             values = np.array([one[place] for one in found.values()]).reshape(shape)
             table[name] = ("student", dim), values
     if "settling" in table:
         table["unsettled"] = _unsettled(table)
-    table.attrs |= {"level": question.level, "score": question.score, "against": question.against, "dim": dim,
-                    "falling": int(question.falling), "statistic": question.statistic}  # fmt: skip
+    table.attrs |= {
+        "level": question.level,
+        "score": question.score,
+        "against": question.against,
+        "dim": dim,
+        "falling": int(question.falling),
+        "statistic": question.statistic,
+    }
     return table
 
 
 def _stacked(
-    arms: Mapping[tuple[str, Any], xr.Dataset], students: Sequence[str], settings: Sequence[Any], dim: str
+    arms: Mapping[tuple[str, Any], xr.Dataset],
+    students: Sequence[str],
+    settings: Sequence[Any],
+    dim: str,
 ) -> xr.Dataset:
     """All arms along (student, dim); sizes and seeds that an arm has not are nan."""
     rows = []
     for student in students:
         row = [arms.get((student, value), xr.Dataset()) for value in settings]
-        rows.append(xr.concat(row, dim=axis(dim, settings), join="outer", data_vars="all", coords="minimal"))
-    table = xr.concat(rows, dim=axis("student", students), join="outer", data_vars="all", coords="minimal")
+        rows.append(
+            xr.concat(row, dim=axis(dim, settings), join="outer", data_vars="all", coords="minimal")
+        )
+    table = xr.concat(
+        rows, dim=axis("student", students), join="outer", data_vars="all", coords="minimal"
+    )
     return cast(xr.Dataset, table)
 
 
 def _cell(
-    arms: Mapping[tuple[str, Any], xr.Dataset], pair: tuple[str, Any], question: Question, confidence: float
+    arms: Mapping[tuple[str, Any], xr.Dataset],
+    pair: tuple[str, Any],
+    question: Question,
+    confidence: float,
 ) -> tuple[NeededSamples | None, SampleRatio | None, int]:
     """Needed samples and ratio of one arm, and how many seeds it was asked for."""
     from attnlab.complexity import needed_samples, sample_ratio
@@ -127,11 +157,20 @@ def _cell(
     other = (question.against, pair[1])
     if pair[0] == question.against or other not in arms:
         return needed, None, asked
-    first, second = xr.align(_scores(arms[other], question.score), scores, join="inner", exclude=["size"])
+    first, second = xr.align(
+        _scores(arms[other], question.score), scores, join="inner", exclude=["size"]
+    )
     if first.sizes["seed"] == 0:
-        raise AttnlabError(f"{pair[0]!r} and {question.against!r} share no seed at {pair[1]}: nothing can be compared")
+        raise AttnlabError(
+            f"{pair[0]!r} and {question.against!r} share no seed at {pair[1]}: nothing can be "
+            "compared"
+        )
     both = min(asked, arms[other].sizes["seed"])
-    return needed, sample_ratio(first, second, question.level, confidence=confidence, **question.how), both
+    return (
+        needed,
+        sample_ratio(first, second, question.level, confidence=confidence, **question.how),
+        both,
+    )
 
 
 def _further(arm: xr.Dataset | None, question: Question) -> tuple[float, float, float, str]:
@@ -144,16 +183,27 @@ def _further(arm: xr.Dataset | None, question: Question) -> tuple[float, float, 
 
 
 def _scores(arm: xr.Dataset, name: str) -> xr.DataArray:
-    """The scores of one arm; seeds that did not run are left out, a fit that is not finite counts as the worst."""
+    """The scores of one arm; seeds that did not run are left out, a fit that is not finite counts
+    as the worst.
+    """
     return arm[name].dropna("seed", how="all")
 
 
-def _numbers(found: NeededSamples | SampleRatio | None, asked: int) -> tuple[float, float, float, str, int, int]:
+def _numbers(
+    found: NeededSamples | SampleRatio | None, asked: int
+) -> tuple[float, float, float, str, int, int]:
     """Value, ends of the interval, kind, and from how many seeds of those asked for."""
     if found is None:
         return _ABSENT
     kind = getattr(found, "outcome", None) or getattr(found, "kind", "")
-    return found.value, found.interval.low, found.interval.high, str(kind), found.per_seed.size, asked
+    return (
+        found.value,
+        found.interval.low,
+        found.interval.high,
+        str(kind),
+        found.per_seed.size,
+        asked,
+    )
 
 
 def _own(found: NeededSamples | SampleRatio | Exponent | None, seeds: np.ndarray) -> np.ndarray:
@@ -164,7 +214,11 @@ def _own(found: NeededSamples | SampleRatio | Exponent | None, seeds: np.ndarray
 
 
 def _exponents(
-    arms: Mapping[tuple[str, Any], xr.Dataset], scores: xr.DataArray, question: Question, dim: str, confidence: float
+    arms: Mapping[tuple[str, Any], xr.Dataset],
+    scores: xr.DataArray,
+    question: Question,
+    dim: str,
+    confidence: float,
 ) -> dict[str, Any]:
     from attnlab.complexity import exponent
 
@@ -177,10 +231,15 @@ def _exponents(
             continue
         fit = exponent(one, question.level, dim=dim, confidence=confidence, **question.how)
         asked = max(data.sizes["seed"] for (name, _), data in arms.items() if name == student)
-        found.append((fit.value, fit.interval.low, fit.interval.high, fit.kind, one.sizes["seed"], asked))
+        found.append(
+            (fit.value, fit.interval.low, fit.interval.high, fit.kind, one.sizes["seed"], asked)
+        )
         own.append(_own(fit, scores["seed"].values))
     names = tuple(f"exponent{end}" for end in ("", "_low", "_high", "_kind", "_seeds", "_asked"))
-    table = {name: ("student", np.array(values)) for name, values in zip(names, zip(*found, strict=True), strict=True)}
+    table = {
+        name: ("student", np.array(values))
+        for name, values in zip(names, zip(*found, strict=True), strict=True)
+    }
     return {**table, "exponent_own": (("student", "seed"), np.array(own))}
 
 
@@ -194,15 +253,23 @@ def _unsettled(table: xr.Dataset) -> xr.DataArray:
 
 
 def end_values(table: xr.Dataset, name: str, **where: Any) -> xr.DataArray:
-    """Estimate and interval of ``name`` at one place, as a criterion of kind ``"interval"`` takes them: dim ``end``."""
+    """Estimate and interval of ``name`` at one place, as a criterion of kind ``"interval"`` takes
+    them: dim ``end``.
+    """
     at = table.sel(**where)
     values = [float(at[f"{name}{end}"]) for end in ("", "_low", "_high")]
     found = xr.DataArray(values, dims="end", coords={"end": ["estimate", "low", "high"]})
     attrs: dict[str, Any] = {"kind": str(at[f"{name}_kind"].values)}
     for field in ("seeds", "asked"):
-        attrs[field] = int(at[f"{name}_{field}"]) if f"{name}_{field}" in at else int(table.sizes.get("seed", 0))
+        attrs[field] = (
+            int(at[f"{name}_{field}"])
+            if f"{name}_{field}" in at
+            else int(table.sizes.get("seed", 0))
+        )
     if f"{name}_own" in at:
-        attrs["by_seed"] = dict(zip(at["seed"].values.tolist(), at[f"{name}_own"].values.tolist(), strict=True))
+        attrs["by_seed"] = dict(
+            zip(at["seed"].values.tolist(), at[f"{name}_own"].values.tolist(), strict=True)
+        )
     return found.assign_attrs(attrs)
 
 

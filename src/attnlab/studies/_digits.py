@@ -1,4 +1,6 @@
-"""Noisy digits (THEORY B2): how many images students need that are told where to look, or find it out themselves."""
+"""Noisy digits (THEORY B2): how many images students need that are told where to look, or find it
+out themselves.
+"""
 
 from __future__ import annotations
 
@@ -33,15 +35,19 @@ _DRAWN = {"predicted": ("example",), "attention_map": ("example", "row", "column
 class DigitsSettings:
     """One student of one seed, for all sample sizes.
 
-    - ``seed`` draws digits, images and initial parameters, so that students of equal seed are paired; ``arm`` is a
-      label and nothing else.
-    - ``student``: ``"baseline"`` (a two-layer network on pixels), ``"known-mask"`` (the same on images of which all
-      but the digit's square is zero), ``"wrong-mask"`` (with the mask of another image: the control),
-      ``"patch-attention"`` or ``"attention-pooling"`` (on the image alone).
-    - ``digits``, ``shrink``: as in ``load_digits``; ``canvas`` to ``noise_std``: as in ``CanvasTask``.
-    - Every student has the same ``step_sizes`` × ``weight_decays`` to choose from on ``validation`` images.
-    - ``width``: hidden units of the dense students; ``dim``: of the attention students, in every layer (fewer
-      parameters than the dense ones have with the defaults); ``query_dim``: d_q of self-attention.
+    - ``seed`` draws digits, images and initial parameters, so that students of equal seed are
+      paired; ``arm`` is a label and nothing else.
+    - ``student``: ``"baseline"`` (a two-layer network on pixels), ``"known-mask"`` (the same on
+      images of which all but the digit's square is zero), ``"wrong-mask"`` (with the mask of
+      another image: the control), ``"patch-attention"`` or ``"attention-pooling"`` (on the image
+      alone).
+    - ``digits``, ``shrink``: as in ``load_digits``; ``canvas`` to ``noise_std``: as in
+      ``CanvasTask``.
+    - Every student has the same ``step_sizes`` × ``weight_decays`` to choose from on ``validation``
+      images.
+    - ``width``: hidden units of the dense students; ``dim``: of the attention students, in every
+      layer (fewer parameters than the dense ones have with the defaults); ``query_dim``: d_q of
+      self-attention.
     - ``patch``, ``stride``: the patches. ``drawn``: how many test images are kept for drawing.
     """
 
@@ -73,17 +79,24 @@ class DigitsSettings:
         if self.student not in STUDENTS:
             raise AttnlabError(f"student={self.student!r}: expected one of {', '.join(STUDENTS)}")
         if not self.sizes or min(self.sizes) < 1:
-            raise AttnlabError(f"sizes={self.sizes}: expected one or more numbers of training images ≥ 1")
+            raise AttnlabError(
+                f"sizes={self.sizes}: expected one or more numbers of training images ≥ 1"
+            )
         if not 1 <= self.drawn <= self.test or min(self.validation, self.test) < 2:
             raise AttnlabError(
-                f"validation={self.validation} and test={self.test} must be ≥ 2, drawn={self.drawn} from 1 to test"
+                f"validation={self.validation} and test={self.test} must be ≥ 2, "
+                f"drawn={self.drawn} from 1 to test"
             )
 
     def task(self) -> CanvasTask:
         """Where the images come from."""
-        return CanvasTask(self.canvas, self.spacing, self.fragments, self.fragment_size, self.noise_std)
+        return CanvasTask(
+            self.canvas, self.spacing, self.fragments, self.fragment_size, self.noise_std
+        )
 
-    def config(self, classes: int) -> BaselineConfig | PatchAttentionConfig | AttentionPoolingConfig:
+    def config(
+        self, classes: int
+    ) -> BaselineConfig | PatchAttentionConfig | AttentionPoolingConfig:
         """How the student starts."""
         if self.student not in ATTENTION:
             return BaselineConfig(self.canvas**2, self.width, classes, math.inf)
@@ -111,7 +124,9 @@ def cross_entropy(model: Any, batch: Mapping[str, Array]) -> Array:
 
 @dataclass(frozen=True)
 class Look:
-    """What is measured of a fit: validation loss, test accuracy, and of the first ``drawn`` test images the details."""
+    """What is measured of a fit: validation loss, test accuracy, and of the first ``drawn`` test
+    images the details.
+    """
 
     drawn: int
     attends: bool
@@ -132,12 +147,15 @@ class Look:
 
 
 def fit_digits(settings: DigitsSettings, context: RunContext) -> xr.Dataset:
-    """Fit one student on nested samples of every size; for each size keep the fit that validation chose.
+    """Fit one student on nested samples of every size; for each size keep the fit that validation
+    chose.
 
-    With dimension ``size``: ``accuracy`` on test images, ``valid_loss``, ``train_loss``, ``settling``, the chosen
-    ``step_size`` and ``weight_decay``, and for attention ``attention_on_digit``, its mean share on the digit's square,
-    to be compared with ``digit_area``, the share that even attention has. Of the largest size and the first ``drawn``
-    test images, the same for all students of a seed: ``image``, ``mask``, ``label``, ``predicted``, ``attention_map``.
+    With dimension ``size``: ``accuracy`` on test images, ``valid_loss``, ``train_loss``,
+    ``settling``, the chosen ``step_size`` and ``weight_decay``, and for attention
+    ``attention_on_digit``, its mean share on the digit's square, to be compared with
+    ``digit_area``, the share that even attention has. Of the largest size and the first ``drawn``
+    test images, the same for all students of a seed: ``image``, ``mask``, ``label``, ``predicted``,
+    ``attention_map``.
     """
     s, attends = settings, settings.student in ATTENTION
     digits = _digits(s.digits, s.shrink)
@@ -148,10 +166,18 @@ def fit_digits(settings: DigitsSettings, context: RunContext) -> xr.Dataset:
     if attends:
         checks["masks"] = jnp.asarray(test.masks)
     fits = fit_grid(
-        Start(s.config(digits.classes)), cross_entropy, Look(s.drawn, attends), _seen(train, s.student), checks,
-        sizes=s.sizes, key=_keys(context.root_seed, s.seed)[0], step_sizes=s.step_sizes,
-        weight_decays=s.weight_decays, recipe=Recipe(s.steps, s.batch_size), dims=_DRAWN,
-    )  # fmt: skip
+        Start(s.config(digits.classes)),
+        cross_entropy,
+        Look(s.drawn, attends),
+        _seen(train, s.student),
+        checks,
+        sizes=s.sizes,
+        key=_keys(context.root_seed, s.seed)[0],
+        step_sizes=s.step_sizes,
+        weight_decays=s.weight_decays,
+        recipe=Recipe(s.steps, s.batch_size),
+        dims=_DRAWN,
+    )
     found = choose(fits)
     largest = found.sel(size=max(s.sizes), drop=True)
     found = found.assign({name: largest[name] for name in _DRAWN if name in found})
@@ -164,7 +190,9 @@ def fit_digits(settings: DigitsSettings, context: RunContext) -> xr.Dataset:
 
 
 def _seen(drawn: Canvases, student: str) -> dict[str, Array]:
-    """What a student sees of the images; dense students share their shapes, and so one compiled program."""
+    """What a student sees of the images; dense students share their shapes, and so one compiled
+    program.
+    """
     images = drawn.images
     if student == "known-mask":
         images = images * drawn.masks
@@ -175,7 +203,9 @@ def _seen(drawn: Canvases, student: str) -> dict[str, Array]:
 
 def _keys(root_seed: int, seed: int) -> Array:
     """Keys of a seed: fits, split of the digits, then training, validation and test images."""
-    return jax.random.split(jax.random.fold_in(jax.random.fold_in(jax.random.key(root_seed), _KEYS), seed), 5)
+    return jax.random.split(
+        jax.random.fold_in(jax.random.fold_in(jax.random.key(root_seed), _KEYS), seed), 5
+    )
 
 
 @lru_cache(maxsize=1)
@@ -185,9 +215,18 @@ def _digits(source: str, shrink: int) -> Digits:
 
 @lru_cache(maxsize=4)
 def _drawn(
-    root_seed: int, seed: int, source: str, shrink: int, task: CanvasTask, images: int, validation: int, test: int
+    root_seed: int,
+    seed: int,
+    source: str,
+    shrink: int,
+    task: CanvasTask,
+    images: int,
+    validation: int,
+    test: int,
 ) -> tuple[Canvases, ...]:
-    """Training, validation and test images of digits that the others do not have; kept for students of one seed."""
+    """Training, validation and test images of digits that the others do not have; kept for students
+    of one seed.
+    """
     keys = _keys(root_seed, seed)
     parts = _digits(source, shrink).split(key=keys[1])
     wanted = zip(parts, (images, validation, test), keys[2:], strict=True)

@@ -1,4 +1,6 @@
-"""One configuration of one's own: trained, compared with theory, told in phases; or predicted without training."""
+"""One configuration of one's own: trained, compared with theory, told in phases; or predicted
+without training.
+"""
 
 from __future__ import annotations
 
@@ -37,15 +39,18 @@ def explore(
     command: str = "",
     keep: bool = False,
 ) -> Exploration:
-    """Train a configuration from several seeds and compare it with theory; writes ``dynamics.json`` and the data.
+    """Train a configuration from several seeds and compare it with theory; writes ``dynamics.json``
+    and the data.
 
-    Where the reduced model applies, its flow is followed to the time ``until``. Interrupted and called again, it goes
-    on where it was; ``keep`` as in ``run_plan``.
+    Where the reduced model applies, its flow is followed to the time ``until``. Interrupted and
+    called again, it goes on where it was; ``keep`` as in ``run_plan``.
     """
     out = _checked(settings, folder, seeds, until)
     absent = _absent(settings)
     chosen = replace(settings, record="relation", predict="prediction" not in absent, ending=True)
-    given = {f.name: getattr(chosen, f.name) for f in fields(chosen) if f.name not in ("arm", "seed")}
+    given = {
+        f.name: getattr(chosen, f.name) for f in fields(chosen) if f.name not in ("arm", "seed")
+    }
     changed = {k: v for k, v in given.items() if v != getattr(TopicSettings(), k)}
     begun = time.monotonic()
     plan = arm_plan(WORK, "dynamics", {"run": changed}, seeds)
@@ -73,7 +78,12 @@ def explore(
 
 
 def foretell(
-    settings: TopicSettings, folder: str | Path, *, seeds: int = 4, until: float = 1e12, command: str = ""
+    settings: TopicSettings,
+    folder: str | Path,
+    *,
+    seeds: int = 4,
+    until: float = 1e12,
+    command: str = "",
 ) -> Exploration:
     """Only predict: ``explore`` without data and without training."""
     out = _checked(settings, folder, seeds, until)
@@ -90,20 +100,29 @@ def _checked(settings: TopicSettings, folder: str | Path, seeds: int, until: flo
     if seeds < 1:
         raise AttnlabError(f"seeds={seeds}: expected at least 1")
     if not settings.step_size < until < float("inf"):
-        raise AttnlabError(f"until={until}: expected a finite time above one step, {settings.step_size}")
+        raise AttnlabError(
+            f"until={until}: expected a finite time above one step, {settings.step_size}"
+        )
     settings.config()
     return out
 
 
 def predict(
-    settings: TopicSettings, *, seeds: int = 4, until: float = 1e12, rows: int = 157, root_seed: int = 0
+    settings: TopicSettings,
+    *,
+    seeds: int = 4,
+    until: float = 1e12,
+    rows: int = 157,
+    root_seed: int = 0,
 ) -> xr.Dataset:
-    """What the reduced model says of a configuration, without data and without training (THEORY A5).
+    """What the reduced model says of a configuration, without data and without training (THEORY
+    A5).
 
-    Starts are drawn as training of the same seeds would draw them; word frequencies are the population's. Returns
-    score, norm, attention, margin (seed, time, word) and loss (seed, time) at times evenly spaced in the logarithm, and
-    each word's ``onset``: when its score reaches half of what it is after ``settings.steps`` steps (nan if never). A
-    head with kinks is followed by its descent map, to the time of those steps.
+    Starts are drawn as training of the same seeds would draw them; word frequencies are the
+    population's. Returns score, norm, attention, margin (seed, time, word) and loss (seed, time) at
+    times evenly spaced in the logarithm, and each word's ``onset``: when its score reaches half of
+    what it is after ``settings.steps`` steps (nan if never). A head with kinks is followed by its
+    descent map, to the time of those steps.
 
     >>> from attnlab.studies import TopicSettings
     >>> found = predict(TopicSettings(noise_words=10, query_length=1.0), seeds=2, until=1e6)
@@ -123,7 +142,9 @@ def predict(
     assert isinstance(found, xr.Dataset)
     found.attrs["method"] = "descent" if settings.head == "two_layer" else "flow"
     end = found.score.interp(time=min(settings.steps * settings.step_size, float(found.time[-1])))
-    return found.assign(onset=onset_time(found.score, level=(0.5 * end.drop_vars("time")).where(end > 0)))
+    return found.assign(
+        onset=onset_time(found.score, level=(0.5 * end.drop_vars("time")).where(end > 0))
+    )
 
 
 def _absent(s: TopicSettings) -> dict[str, str]:
@@ -133,15 +154,25 @@ def _absent(s: TopicSettings) -> dict[str, str]:
     if "query" in parts:
         absent["prediction"] = "the query is trained, and the reduced model needs |q| to stay"
     elif s.optimizer != "descent" or s.momentum or s.weight_decay or s.batch_size is not None:
-        absent["prediction"] = "the reduced model follows plain full-batch gradient descent, not another optimiser"
+        absent["prediction"] = (
+            "the reduced model follows plain full-batch gradient descent, not another optimiser"
+        )
     elif s.label_noise:
-        absent["prediction"] = "labels are drawn anew, and the reduced model knows of no label noise"
+        absent["prediction"] = (
+            "labels are drawn anew, and the reduced model knows of no label noise"
+        )
     elif s.topic_words_in_sentence > 1 or s.topic_noise:
-        absent["prediction"] = "the reduced model knows one topic word in a sentence, and there may be several"
+        absent["prediction"] = (
+            "the reduced model knows one topic word in a sentence, and there may be several"
+        )
     elif s.reach is not None:
-        absent["prediction"] = "inputs are contextual, and the reduced model knows single words only"
+        absent["prediction"] = (
+            "inputs are contextual, and the reduced model knows single words only"
+        )
     if not {"keys", "embeddings"} <= set(parts):
-        absent["relation"] = "the relation ties a trained score to a trained embedding, and one of them is frozen"
+        absent["relation"] = (
+            "the relation ties a trained score to a trained embedding, and one of them is frozen"
+        )
     elif "query" in parts:
         absent["relation"] = "the query is trained, and the relation needs |q| to stay"
     return absent
@@ -151,8 +182,17 @@ def _measure(run: xr.Dataset, s: TopicSettings) -> dict[str, xr.Dataset]:
     from attnlab.dynamics import phases
 
     found = measure_relation(run, s.others)
-    kept = ("norm", "attention", "separation_score", "separation_norm", "predicted_score", "predicted_norm",
-            "predicted_attention", "predicted_loss", "alignment")  # fmt: skip
+    kept = (
+        "norm",
+        "attention",
+        "separation_score",
+        "separation_norm",
+        "predicted_score",
+        "predicted_norm",
+        "predicted_attention",
+        "predicted_loss",
+        "alignment",
+    )
     found = found.assign({name: run[name] for name in kept if name in run})
     if "predicted_score" in run:
         found = found.merge(predicted_errors(run).drop_vars("onset"))
@@ -164,36 +204,68 @@ def _measure(run: xr.Dataset, s: TopicSettings) -> dict[str, xr.Dataset]:
 
 
 def _about(
-    s: TopicSettings, cards: list[dict[str, Any]], absent: dict[str, str], seeds: int, seconds: float, command: str
+    s: TopicSettings,
+    cards: list[dict[str, Any]],
+    absent: dict[str, str],
+    seeds: int,
+    seconds: float,
+    command: str,
 ) -> dict[str, Any]:
     hidden = ("arm", "seed", "record", "predict", "ending", "surroundings", "rows")
     shown = {k: v for k, v in asdict(s).items() if k not in hidden}
     return {
-        **provenance(seconds), "seeds": seeds, "command": command, "settings": shown, "absent": absent,
-        "cards": cards, "summary": [card["text"] for card in cards],
-    }  # fmt: skip
+        **provenance(seconds),
+        "seeds": seeds,
+        "command": command,
+        "settings": shown,
+        "absent": absent,
+        "cards": cards,
+        "summary": [card["text"] for card in cards],
+    }
 
 
 def _far_card(found: xr.Dataset) -> dict[str, Any]:
     last, end = found.isel(time=-1), f"{float(found.time[-1]):.3g}"
     onset, attention = float(found.onset.median()), float(last.attention.median())
-    first = f"the median topic word sets off at time {onset:.3g}" if np.isfinite(onset) else "no word sets off"
+    first = (
+        f"the median topic word sets off at time {onset:.3g}"
+        if np.isfinite(onset)
+        else "no word sets off"
+    )
     text = f"Foretold: {first}; at time {end} it gets {attention:.2f} of the attention."
-    return card("prediction", text, f"{float(last.loss.median()):.2g}", f"median loss at time {end}")
+    return card(
+        "prediction", text, f"{float(last.loss.median()):.2g}", f"median loss at time {end}"
+    )
 
 
 def _cards(run: xr.Dataset, absent: Mapping[str, str]) -> list[dict[str, Any]]:
     """The answers in words, from the numbers."""
-    return [_found_card(run), _relation_card(run, absent), _prediction_card(run, absent), _phases_card(run)]
+    return [
+        _found_card(run),
+        _relation_card(run, absent),
+        _prediction_card(run, absent),
+        _phases_card(run),
+    ]
 
 
 def _found_card(run: xr.Dataset) -> dict[str, Any]:
     end = run.isel(step=-1)
     worst, right = float(end.separation_score.min()), float(end.accuracy_test.mean())
-    told = {0.999: "tells every topic word from all other words", 0.9: "tells most topic words from other words"}
-    found = next((text for least, text in told.items() if worst >= least), "does not tell topic words from others")
+    told = {
+        0.999: "tells every topic word from all other words",
+        0.9: "tells most topic words from other words",
+    }
+    found = next(
+        (text for least, text in told.items() if worst >= least),
+        "does not tell topic words from others",
+    )
     text = f"After {int(run.step[-1])} steps the score {found}; test accuracy is {right:.3f}."
-    return card("what attention found", text, f"{float(end.attention.mean()):.2f}", "mean attention on a topic word")
+    return card(
+        "what attention found",
+        text,
+        f"{float(end.attention.mean()):.2f}",
+        "mean attention on a topic word",
+    )
 
 
 def _relation_card(run: xr.Dataset, absent: Mapping[str, str]) -> dict[str, Any]:
@@ -218,7 +290,10 @@ def _prediction_card(run: xr.Dataset, absent: Mapping[str, str]) -> dict[str, An
         late = 100 * float(run.onset_error.where(np.isfinite(run.onset_error)).median())
         said.append(f"Predicted before training: onset off by {late:.1f} % (median)")
     if missed:
-        said.append(f"for {missed} of {run.onset_error.size} words only one of theory and training has an onset")
+        said.append(
+            f"for {missed} of {run.onset_error.size} words only one of theory and training has an "
+            "onset"
+        )
     if not said:
         return card(label, "Neither theory nor training has a word set off within these steps.")
     if bool(run.final_error.notnull().any()):
@@ -232,6 +307,14 @@ def _prediction_card(run: xr.Dataset, absent: Mapping[str, str]) -> dict[str, An
 
 def _phases_card(run: xr.Dataset) -> dict[str, Any]:
     dips, off = (int(run[name].notnull().sum()) for name in ("suppressed_until", "onset"))
-    first = f"{dips} of {run.onset.size} words are first suppressed" if dips else "No word is first suppressed"
-    rest = f"{off} set off, the median one at step {float(run.onset.median()):.0f}" if off else "none has set off yet"
+    first = (
+        f"{dips} of {run.onset.size} words are first suppressed"
+        if dips
+        else "No word is first suppressed"
+    )
+    rest = (
+        f"{off} set off, the median one at step {float(run.onset.median()):.0f}"
+        if off
+        else "none has set off yet"
+    )
     return card("phases", f"{first}; {rest}.")

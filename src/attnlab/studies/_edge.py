@@ -24,7 +24,8 @@ CONTROL = 0.02  # a step so small that training does not get to the edge
 _TOLERANCE = 0.01  # λ_max counts as converged if its residual is at most this share of it
 _LAST = 0.2  # the share of training that is averaged
 _STEP_SIZES = (0.5, 1.0, 2.0, CONTROL)
-# Quick runs are looked at less often, not shorter: the smallest of the large steps is at the edge only late.
+# Quick runs are looked at less often, not shorter: the smallest of the large steps is at the edge
+# only late.
 _ROWS: dict[Scale, int] = {"quick": 50, "paper": 100}
 
 
@@ -33,9 +34,9 @@ class EdgeSettings:
     """One run of full-batch descent on word attention; the defaults are THEORY C5's.
 
     - ``seed`` draws sentences and start; ``arm`` is a label and nothing else.
-    - Sentences of ``length`` words, one of them of its topic, from a vocabulary of ``words``; a share ``flipped`` of
-      the labels (in expectation) is another class than the topic's. The loss is the mean over sentences of
-      ``|logits − one-hot label|²``.
+    - Sentences of ``length`` words, one of them of its topic, from a vocabulary of ``words``; a
+      share ``flipped`` of the labels (in expectation) is another class than the topic's. The loss
+      is the mean over sentences of ``|logits − one-hot label|²``.
     - Embeddings, keys, query and the linear head are all trained, from ``init_std`` per entry.
     - ``rows``: how often λ_max is looked at, by ``depth`` Lanczos steps.
     """
@@ -60,31 +61,43 @@ class EdgeSettings:
             if getattr(self, name) < 1:
                 raise AttnlabError(f"{name}={getattr(self, name)}: expected at least 1")
         if not self.step_size > 0 or not self.init_std > 0:
-            raise AttnlabError(f"step_size={self.step_size}, init_std={self.init_std}: expected positive numbers")
+            raise AttnlabError(
+                f"step_size={self.step_size}, init_std={self.init_std}: expected positive numbers"
+            )
         if self.words <= self.topics * self.topic_words or self.length < 1:
             raise AttnlabError(
-                f"words={self.words} must exceed the {self.topics * self.topic_words} topic words, and "
+                f"words={self.words} must exceed the {self.topics * self.topic_words} topic "
+                "words, and "
                 f"length={self.length} be at least 1"
             )
         if not 0 <= self.flipped <= 1 - 1 / self.topics:
             raise AttnlabError(
-                f"flipped={self.flipped}: expected 0 to {1 - 1 / self.topics:.3g}, where labels are chance"
+                f"flipped={self.flipped}: expected 0 to {1 - 1 / self.topics:.3g}, where labels "
+                "are chance"
             )
 
 
 def train_edge(settings: EdgeSettings, context: RunContext) -> xr.Dataset:
-    """Train once; along dimension ``step``: ``loss``, ``sharpness`` λ_max with its ``sharpness_residual``, and
-    ``edge`` = λ_max·step_size/2. Where Lanczos has not converged, ``sharpness`` and ``edge`` are nan.
+    """Train once; along dimension ``step``: ``loss``, ``sharpness`` λ_max with its
+    ``sharpness_residual``, and ``edge`` = λ_max·step_size/2. Where Lanczos has not converged,
+    ``sharpness`` and ``edge`` are nan.
     """
     from attnlab.landscape import Curvature
     from attnlab.training import Every, GradientDescent, Loss, train_model
 
     s = settings
     run = train_model(
-        lambda key: edge_model(s, key), one_hot_loss, edge_data(s, task_keys(context.root_seed, s.seed)[0]),
-        steps=s.steps, seeds=[s.seed], optimizer=GradientDescent(s.step_size), when=Every(max(1, s.steps // s.rows)),
-        record=(Loss(), Curvature(depth=s.depth)), root_seed=context.root_seed, progress=False,
-    )  # fmt: skip
+        lambda key: edge_model(s, key),
+        one_hot_loss,
+        edge_data(s, task_keys(context.root_seed, s.seed)[0]),
+        steps=s.steps,
+        seeds=[s.seed],
+        optimizer=GradientDescent(s.step_size),
+        when=Every(max(1, s.steps // s.rows)),
+        record=(Loss(), Curvature(depth=s.depth)),
+        root_seed=context.root_seed,
+        progress=False,
+    )
     data = run.data.isel(seed=0, drop=True)
     status = str(data.status.values)
     if status == "interrupted":
@@ -101,13 +114,18 @@ def _converged(data: xr.Dataset) -> xr.Dataset:
 
 
 def edge_data(s: EdgeSettings, key: jax.Array) -> dict[str, np.ndarray]:
-    """How often each word occurs in each sentence (sentences, words), and one-hot labels (sentences, topics)."""
+    """How often each word occurs in each sentence (sentences, words), and one-hot labels
+    (sentences, topics).
+    """
     from attnlab.tasks import TopicTask
 
     task = TopicTask(
-        topics=s.topics, topic_words=s.topic_words, dictionary=s.words - s.topics * s.topic_words,
-        noise_words=s.length - 1, label_noise=s.flipped * s.topics / (s.topics - 1),
-    )  # fmt: skip
+        topics=s.topics,
+        topic_words=s.topic_words,
+        dictionary=s.words - s.topics * s.topic_words,
+        noise_words=s.length - 1,
+        label_noise=s.flipped * s.topics / (s.topics - 1),
+    )
     words, labels = task.sample_sequences(s.sentences, key=key)
     counts = (words[:, :, None] == np.arange(s.words)).sum(axis=1)
     return {"counts": counts.astype(float), "target": np.eye(s.topics)[labels]}
@@ -118,10 +136,16 @@ def edge_model(s: EdgeSettings, key: jax.Array) -> WordAttention:
     from attnlab.models import WordAttentionConfig
 
     return WordAttentionConfig(
-        words=s.words, classes=s.topics, head=_normal_head(s.init_std), embedding_dim=s.dim, key_dim=s.dim,
-        embedding_std=s.init_std, key_std=s.init_std, query_std=s.init_std,
+        words=s.words,
+        classes=s.topics,
+        head=_normal_head(s.init_std),
+        embedding_dim=s.dim,
+        key_dim=s.dim,
+        embedding_std=s.init_std,
+        key_std=s.init_std,
+        query_std=s.init_std,
         trained=("embeddings", "keys", "query", "head"),
-    ).init(key)  # fmt: skip
+    ).init(key)
 
 
 def _normal_head(std: float) -> Any:
@@ -136,7 +160,9 @@ def _normal_head(std: float) -> Any:
 
 
 def one_hot_loss(model: WordAttention, batch: dict[str, jax.Array]) -> jax.Array:
-    """Mean over sentences of ``|logits − one-hot label|²``; a word that occurs twice counts twice in the softmax."""
+    """Mean over sentences of ``|logits − one-hot label|²``; a word that occurs twice counts twice
+    in the softmax.
+    """
     import jax
     import jax.numpy as jnp
 
@@ -156,7 +182,9 @@ def _edge(scale: Scale, seeds: int):
 
 
 def _measure_edge(arms: Data) -> Data:
-    """Of each step size and seed the course of λ_max·step/2 and its mean over the last fifth of training."""
+    """Of each step size and seed the course of λ_max·step/2 and its mean over the last fifth of
+    training.
+    """
     parts = [
         data[["loss", "sharpness", "edge"]].assign(
             last=_end(data.edge).mean("step"), converged=_end(data.edge).notnull().mean("step")

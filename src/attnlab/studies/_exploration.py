@@ -15,19 +15,25 @@ from attnlab.runs import Results, load_record, save_record, told_stale
 from attnlab.studies._text_prepare import RECORD
 
 SCHEMA = 1
-COMMANDS = {"claims": "attnlab reproduce", "dynamics": "attnlab dynamics", "samples": "attnlab samples",
-            "digits": "attnlab digits", "landscape": "attnlab landscape", "study": "attnlab study",
-            "compare": "attnlab compare"}  # fmt: skip
+COMMANDS = {
+    "claims": "attnlab reproduce",
+    "dynamics": "attnlab dynamics",
+    "samples": "attnlab samples",
+    "digits": "attnlab digits",
+    "landscape": "attnlab landscape",
+    "study": "attnlab study",
+    "compare": "attnlab compare",
+}
 
 
 @dataclass(frozen=True)
 class Exploration:
     """Measured data and the answers in words, as they lie in a folder.
 
-    - ``kind``: the command: ``"dynamics"``, ``"samples"``, ``"digits"``, ``"landscape"``, ``"study"`` or ``"compare"``;
-      its record is ``<kind>.json``;
-    - ``data``: labelled data sets by name; ``about``: settings, versions, ``summary`` (sentences) and ``cards``, and
-      ``stale``, in words, where other code made some of the stored runs.
+    - ``kind``: the command: ``"dynamics"``, ``"samples"``, ``"digits"``, ``"landscape"``,
+      ``"study"`` or ``"compare"``; its record is ``<kind>.json``;
+    - ``data``: labelled data sets by name; ``about``: settings, versions, ``summary`` (sentences)
+      and ``cards``, and ``stale``, in words, where other code made some of the stored runs.
     """
 
     folder: Path
@@ -39,7 +45,9 @@ class Exploration:
 
 
 def checked_folder(folder: str | Path, kind: str) -> Path:
-    """The folder or URL for what a command writes; refused if it is a file, or holds what another command wrote."""
+    """The folder or URL for what a command writes; refused if it is a file, or holds what another
+    command wrote.
+    """
     out = place(folder)
     with reading(out):
         present = listed(out)
@@ -53,9 +61,15 @@ def checked_folder(folder: str | Path, kind: str) -> Path:
 
 
 def store_exploration(
-    out: Path, kind: str, data: Mapping[str, xr.Dataset], about: Mapping[str, Any], results: Sequence[Results]
+    out: Path,
+    kind: str,
+    data: Mapping[str, xr.Dataset],
+    about: Mapping[str, Any],
+    results: Sequence[Results],
 ) -> Exploration:
-    """Write the record and its data, and of the sweeps how many runs other code made, if any (``about["stale"]``)."""
+    """Write the record and its data, and of the sweeps how many runs other code made, if any
+    (``about["stale"]``).
+    """
     stale = told_stale(results)
     about = dict(about) | ({"stale": stale} if stale else {})
     save_record(out, f"{kind}.json", SCHEMA, {"about": about}, data)
@@ -69,12 +83,16 @@ def read_exploration(folder: str | Path) -> Exploration:
         present = listed(out)
     kinds = [kind for kind in COMMANDS if kind != "claims" and f"{kind}.json" in present]
     kind = kinds[0] if kinds else "dynamics"
-    record, data = load_record(out, f"{kind}.json", SCHEMA, {"about": {str: object}}, COMMANDS[kind])
+    record, data = load_record(
+        out, f"{kind}.json", SCHEMA, {"about": {str: object}}, COMMANDS[kind]
+    )
     return Exploration(out, data, record["about"], kind=kind)
 
 
 def corpus_folder(out: Path) -> Path:
-    """Where corpora are prepared, on this machine even where ``out`` is a URL: they are mapped into memory."""
+    """Where corpora are prepared, on this machine even where ``out`` is a URL: they are mapped into
+    memory.
+    """
     return working_copy(out / "corpus")
 
 
@@ -83,9 +101,19 @@ def shared_corpus(prepared: Path, out: Path) -> Path:
     try:
         return share(prepared, out / "corpus" / prepared.name, RECORD)
     except OSError as error:
-        raise AttnlabError(f"cannot write to {out} ({error}): make it writable, then start again") from error
+        raise AttnlabError(
+            f"cannot write to {out} ({error}): make it writable, then start again"
+        ) from error
 
 
-def card(label: str, text: str, headline: str = "", measure: str = "", verdict: str | None = None) -> dict[str, Any]:
+def card(
+    label: str, text: str, headline: str = "", measure: str = "", verdict: str | None = None
+) -> dict[str, Any]:
     """One answer at a glance; ``verdict`` is holds, fails, inconclusive, reported or none."""
-    return {"label": label, "text": text, "headline": headline, "measure": measure, "verdict": verdict}
+    return {
+        "label": label,
+        "text": text,
+        "headline": headline,
+        "measure": measure,
+        "verdict": verdict,
+    }

@@ -49,13 +49,15 @@ def explore_digits(
     command: str = "",
     keep: bool = False,
 ) -> Exploration:
-    """How many images some students need for an accuracy of ``level``; writes ``digits.json`` and the data.
+    """How many images some students need for an accuracy of ``level``; writes ``digits.json`` and
+    the data.
 
     ``settings`` say all but student and seed. Students that attend cost more: they are fitted at
-    ``attention_sizes``, by default the largest of ``settings.sizes`` and the middle one. The data are ``"digits"``,
-    what ``tabulate`` returns, and ``"pictures"``: of the first seed and the largest size some test ``image`` (example,
-    row, column) with ``mask``, ``label``, ``predicted`` (student, example) and ``attention_map`` (attending, example,
-    row, column). Interrupted and called again, it goes on where it was; ``keep`` as in ``run_plan``.
+    ``attention_sizes``, by default the largest of ``settings.sizes`` and the middle one. The data
+    are ``"digits"``, what ``tabulate`` returns, and ``"pictures"``: of the first seed and the
+    largest size some test ``image`` (example, row, column) with ``mask``, ``label``, ``predicted``
+    (student, example) and ``attention_map`` (attending, example, row, column). Interrupted and
+    called again, it goes on where it was; ``keep`` as in ``run_plan``.
     """
     out = checked_folder(folder, "digits")
     question = Question(level, "accuracy", falling=False, statistic="mean", against=against)
@@ -64,20 +66,34 @@ def explore_digits(
     mark = _checked(settings, students, few, question, seeds)
     begun = time.monotonic()
     default = asdict(DigitsSettings())
-    changed = {k: v for k, v in asdict(settings).items() if v != default[k] and k not in ("arm", "seed", "student")}
-    arms = {student: {**changed, "student": student, "sizes": settings.sizes} for student in students}
+    changed = {
+        k: v
+        for k, v in asdict(settings).items()
+        if v != default[k] and k not in ("arm", "seed", "student")
+    }
+    arms = {
+        student: {**changed, "student": student, "sizes": settings.sizes} for student in students
+    }
     arms |= {student: arm | {"sizes": few} for student, arm in arms.items() if student in ATTENTION}
     name = hashlib.sha256((json.dumps(changed, sort_keys=True) + mark).encode()).hexdigest()[:8]
     results = run_plan(
-        arm_plan(WORK, "digits", arms, seeds), out / "runs" / name, processes=processes, executor=executor,
-        progress=progress, on_event=on_event, keep=keep,
-    )  # fmt: skip
+        arm_plan(WORK, "digits", arms, seeds),
+        out / "runs" / name,
+        processes=processes,
+        executor=executor,
+        progress=progress,
+        on_event=on_event,
+        keep=keep,
+    )
     if results.interrupted:
         return Exploration(out, {}, interrupted=True, kind="digits")
     if results.finished == 0:
         raise AttnlabError(f"all {results.failed} runs failed: {results.failures[0].cause}")
     found = split_arms(results.dataset())
-    curves = {(student, _TASK): data.drop_vars(PICTURES, errors="ignore") for student, data in found.items()}
+    curves = {
+        (student, _TASK): data.drop_vars(PICTURES, errors="ignore")
+        for student, data in found.items()
+    }
     table = tabulate(curves, question, dim="task")
     about = _about(settings, table, question, few, time.monotonic() - begun, command)
     data = {"digits": table, "pictures": pictures_of(found, max(settings.sizes))}
@@ -96,28 +112,49 @@ def _few(sizes: Sequence[int]) -> tuple[int, ...]:
 def _named(settings: DigitsSettings) -> DigitsSettings:
     """With a folder of digits named in full, so that the settings mean the same from everywhere."""
     known = settings.digits in ("sklearn", "mnist")
-    return settings if known else replace(settings, digits=str(Path(settings.digits).expanduser().resolve()))
+    return (
+        settings
+        if known
+        else replace(settings, digits=str(Path(settings.digits).expanduser().resolve()))
+    )
 
 
 def _checked(
-    settings: DigitsSettings, students: Sequence[str], few: Sequence[int], question: Question, seeds: int
+    settings: DigitsSettings,
+    students: Sequence[str],
+    few: Sequence[int],
+    question: Question,
+    seeds: int,
 ) -> str:
-    """A mark of the digits themselves; whatever is wrong with the settings is told before any run starts."""
+    """A mark of the digits themselves; whatever is wrong with the settings is told before any run
+    starts.
+    """
     if seeds < 1:
-        raise AttnlabError(f"seeds={seeds}: expected at least 1 (and at least {_INTERVAL} for intervals)")
+        raise AttnlabError(
+            f"seeds={seeds}: expected at least 1 (and at least {_INTERVAL} for intervals)"
+        )
     if not 0 < question.level < 1:
-        raise AttnlabError(f"level={question.level}: expected an accuracy between 0 and 1, such as 0.3")
+        raise AttnlabError(
+            f"level={question.level}: expected an accuracy between 0 and 1, such as 0.3"
+        )
     if not students or len(set(students)) < len(students):
         raise AttnlabError(f"students={list(students)}: expected at least one, each once")
     for student in students:
         replace(settings, student=student)  # refuses a name that is none
     if question.against not in students:
-        raise AttnlabError(f"against={question.against!r} is none of the students {', '.join(students)}")
+        raise AttnlabError(
+            f"against={question.against!r} is none of the students {', '.join(students)}"
+        )
     for what, sizes in (("sizes", settings.sizes), ("attention_sizes", few)):
         if not sizes or min(sizes) < 1 or any(b <= a for a, b in pairwise(sizes)):
-            raise AttnlabError(f"{what}={list(sizes)}: expected increasing positive numbers of images")
+            raise AttnlabError(
+                f"{what}={list(sizes)}: expected increasing positive numbers of images"
+            )
     if few[-1] != settings.sizes[-1]:
-        raise AttnlabError(f"attention_sizes={list(few)}: expected to end with the largest size, {settings.sizes[-1]}")
+        raise AttnlabError(
+            f"attention_sizes={list(few)}: expected to end with the largest size, "
+            f"{settings.sizes[-1]}"
+        )
     digits = load_digits(settings.digits, shrink=settings.shrink)
     settings.task().sample(digits, 2, key=jax.random.key(0))
     for student in students:
@@ -126,7 +163,9 @@ def _checked(
 
 
 def pictures_of(found: Mapping[str, xr.Dataset], size: int) -> xr.Dataset:
-    """Test images of the first seed that every student has, what each student read, and where it looked."""
+    """Test images of the first seed that every student has, what each student read, and where it
+    looked.
+    """
     shared = set.intersection(*(set(data.seed.values.tolist()) for data in found.values()))
     if not shared:
         raise AttnlabError("no seed finished for all students: nothing can be shown side by side")
@@ -149,43 +188,74 @@ def pictures_of(found: Mapping[str, xr.Dataset], size: int) -> xr.Dataset:
     if not attending:
         return pictures
     maps = np.array([first[student]["attention_map"].values for student in attending])
-    return pictures.assign_coords(attending=attending).assign(attention_map=(("attending", *_GRID), maps))
+    return pictures.assign_coords(attending=attending).assign(
+        attention_map=(("attending", *_GRID), maps)
+    )
 
 
 def _about(
-    settings: DigitsSettings, table: xr.Dataset, question: Question, few: Sequence[int], seconds: float, command: str
+    settings: DigitsSettings,
+    table: xr.Dataset,
+    question: Question,
+    few: Sequence[int],
+    seconds: float,
+    command: str,
 ) -> dict[str, Any]:
     names = [str(student) for student in table.student.values]
-    others = sorted((s for s in names if s != question.against), key=lambda student: student != "known-mask")
+    others = sorted(
+        (s for s in names if s != question.against), key=lambda student: student != "known-mask"
+    )
     attending = [student for student in names if student in ATTENTION]
-    asked = table.rename(task="features")  # the cards of `attnlab samples` tell one setting without its name
+    asked = table.rename(
+        task="features"
+    )  # the cards of `attnlab samples` tell one setting without its name
     cards = [_ratio_card(asked, student, question) for student in others]
-    cards += [_accuracy_card(table), *(_attention_card(table, student) for student in attending), _fit_card(table)]
+    cards += [
+        _accuracy_card(table),
+        *(_attention_card(table, student) for student in attending),
+        _fit_card(table),
+    ]
     said = {student: str(table.said.sel(student=student).values[0]) for student in others}
     given = {k: v for k, v in asdict(settings).items() if k not in _ELSEWHERE}
     return {
         "title": "attnlab: noisy digits",
-        "question": f"How many images does each student need to read {question.level * 100:.3g} % of the digits, and "
+        "question": f"How many images does each student need to read {question.level * 100:.3g} % "
+        "of the digits, and "
         "where does it look?",
-        "summary": [*(f"{student} against {question.against}: {said[student]}." for student in others),
-                    *(_looks(table, student) for student in attending), _depends(settings)],
+        "summary": [
+            *(f"{student} against {question.against}: {said[student]}." for student in others),
+            *(_looks(table, student) for student in attending),
+            _depends(settings),
+        ],
         "cards": cards,
-        "protocol": {"images": _made(settings), "sizes": _sizes_told(settings, few, attending),
-                     "depends": _depends(settings)},
+        "protocol": {
+            "images": _made(settings),
+            "sizes": _sizes_told(settings, few, attending),
+            "depends": _depends(settings),
+        },
         "settings": {
-            "students": names, "level": question.level, "against": question.against, "seeds": table.sizes["seed"],
-            "attention_sizes": list(few), **{k: list(v) if isinstance(v, tuple) else v for k, v in given.items()},
+            "students": names,
+            "level": question.level,
+            "against": question.against,
+            "seeds": table.sizes["seed"],
+            "attention_sizes": list(few),
+            **{k: list(v) if isinstance(v, tuple) else v for k, v in given.items()},
         },
         "command": command,
         **provenance(seconds),
-    }  # fmt: skip
+    }
 
 
 def _accuracy_card(table: xr.Dataset) -> dict[str, Any]:
     last = table.accuracy.isel(task=0, size=-1).mean("seed")
-    said = [f"{student} {100 * float(last.sel(student=student)):.0f}{_PERCENT}" for student in table.student.values]
+    said = [
+        f"{student} {100 * float(last.sel(student=student)):.0f}{_PERCENT}"
+        for student in table.student.values
+    ]
     label = f"accuracy with {int(table['size'].values[-1])} images"
-    return card(label, f"{', '.join(said)}.", measure="mean over seeds, all test images") | {"link": "curves"}
+    return card(label, f"{', '.join(said)}.", measure="mean over seeds, all test images") | {
+        "link": "curves"
+    }
 
 
 def _attention_card(table: xr.Dataset, student: str) -> dict[str, Any]:
@@ -196,7 +266,9 @@ def _attention_card(table: xr.Dataset, student: str) -> dict[str, Any]:
     bounds = f" [{100 * found.low:.1f}, {100 * found.high:.1f}]" if found.exists else ""
     text = f"Even attention would have {_percent(even)} there, the share of the image that the digit's square is."
     measure = "of the attention is on the digit, mean over seeds"
-    return card(f"where {student} looks", text, f"{_percent(mean)}{bounds}", measure) | {"link": "pictures"}
+    return card(f"where {student} looks", text, f"{_percent(mean)}{bounds}", measure) | {
+        "link": "pictures"
+    }
 
 
 def _looks(table: xr.Dataset, student: str) -> str:
@@ -216,9 +288,12 @@ def _made(settings: DigitsSettings) -> str:
     s = settings
     source = {"sklearn": "scikit-learn", "mnist": "MNIST"}.get(s.digits, s.digits)
     return (
-        f"Each image is {s.canvas}×{s.canvas} pixels and shows one real digit ({source}) whose place lies on a lattice "
-        f"of {s.spacing} pixels. Clutter: {s.fragments} fragments of other digits, {s.fragment_size}×{s.fragment_size} "
-        f"pixels each, at any place, and Gaussian noise of standard deviation {s.noise_std:g} on every pixel. "
+        f"Each image is {s.canvas}×{s.canvas} pixels and shows one real digit ({source}) whose "
+        "place lies on a lattice "
+        f"of {s.spacing} pixels. Clutter: {s.fragments} fragments of other digits, "
+        f"{s.fragment_size}×{s.fragment_size} "
+        f"pixels each, at any place, and Gaussian noise of standard deviation {s.noise_std:g} on "
+        "every pixel. "
         "Training, validation and test images show different digits."
     )
 
@@ -228,17 +303,23 @@ def _sizes_told(settings: DigitsSettings, few: Sequence[int], attending: Sequenc
     if not attending or tuple(few) == tuple(settings.sizes):
         return f"{every}, {settings.steps} steps each."
     return (
-        f"{every}, {settings.steps} steps each; {' and '.join(attending)}, which cost more, only with "
-        f"{', '.join(map(str, few))}. Where these meet the level is therefore known less finely, or only as a bound."
+        f"{every}, {settings.steps} steps each; {' and '.join(attending)}, which cost more, only "
+        "with "
+        f"{', '.join(map(str, few))}. Where these meet the level is therefore known less finely, "
+        "or only as a bound."
     )
 
 
 def _depends(settings: DigitsSettings) -> str:
     s = settings
-    fits = f" Patches of {s.patch} pixels every {s.stride} lie on that lattice, which helps attention."
+    fits = (
+        f" Patches of {s.patch} pixels every {s.stride} lie on that lattice, which helps attention."
+    )
     return (
-        "The ratio is a property of these images, not of attention alone: it changes with the clutter and with the "
-        f"lattice of places ({s.spacing} pixels here), and a known mask gives away where the digit is."
+        "The ratio is a property of these images, not of attention alone: it changes with the "
+        "clutter and with the "
+        f"lattice of places ({s.spacing} pixels here), and a known mask gives away where the "
+        "digit is."
         f"{fits if s.spacing % s.stride == 0 else ''}"
     )
 

@@ -1,4 +1,6 @@
-"""The landscape of one problem in a folder: its stationary points, certified, and what lies around the best of them."""
+"""The landscape of one problem in a folder: its stationary points, certified, and what lies around
+the best of them.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
 _ELSEWHERE = ("arm", "seed", "flat", "keep", "drawn", "shuffled", "test_points")
 _GRID = 31  # points of the surface in each direction
 _PATH = 80  # recorded steps of a training path
-_ESCAPE = ": without a penalty (l2 = 0) the weights escape to ever larger norms and nothing is stationary"
+_ESCAPE = (
+    ": without a penalty (l2 = 0) the weights escape to ever larger norms and nothing is stationary"
+)
 _ENDS = {
     "minimum": "at a minimum",
     "saddle": "at a saddle",
@@ -35,7 +39,18 @@ _ENDS = {
     "not stationary": "nowhere stationary",
     "no minimum can be certified": "where nothing can be certified",
 }
-_OF_POINT = ("kind", "error", "loss", "value", "norm", "gradient", "smallest", "largest", "zero_modes", "down")
+_OF_POINT = (
+    "kind",
+    "error",
+    "loss",
+    "value",
+    "norm",
+    "gradient",
+    "smallest",
+    "largest",
+    "zero_modes",
+    "down",
+)
 
 
 def explore_landscape(
@@ -50,15 +65,18 @@ def explore_landscape(
     command: str = "",
     keep: bool = False,
 ) -> Exploration:
-    """Stationary points from many starts on ``seeds`` problems; writes ``landscape.json`` and the data.
+    """Stationary points from many starts on ``seeds`` problems; writes ``landscape.json`` and the
+    data.
 
-    The data are ``"starts"``, where each start of each problem (seed, start) ended, as ``find_points`` returns it; and
-    of the first problem: ``"points"``, the distinct stationary points, minima first and the lowest first, with the
-    ``share`` of starts that ended in each; around the first of these ``"surface"`` (a, b), ``"spectrum"`` (all
-    eigenvalues) and, if there are two distinct minima, ``"path"``, the straight line between the two best after
-    alignment; and ``"descent"``, how Adam trains from the first of the starts that ended there: the plane in which its
-    path varies most, the path projected on it, and its distance from the plane. What there is nothing to draw for is
-    left out. Interrupted and called again, it goes on where it was; ``keep`` as in ``run_plan``.
+    The data are ``"starts"``, where each start of each problem (seed, start) ended, as
+    ``find_points`` returns it; and of the first problem: ``"points"``, the distinct stationary
+    points, minima first and the lowest first, with the ``share`` of starts that ended in each;
+    around the first of these ``"surface"`` (a, b), ``"spectrum"`` (all eigenvalues) and, if there
+    are two distinct minima, ``"path"``, the straight line between the two best after alignment; and
+    ``"descent"``, how Adam trains from the first of the starts that ended there: the plane in which
+    its path varies most, the path projected on it, and its distance from the plane. What there is
+    nothing to draw for is left out. Interrupted and called again, it goes on where it was; ``keep``
+    as in ``run_plan``.
     """
     out = checked_folder(folder, "landscape")
     if seeds < 1 or settings.noise < 0:
@@ -66,7 +84,9 @@ def explore_landscape(
     begun = time.monotonic()
     settings = replace(settings, keep=True, flat="all")
     default = asdict(PointSettings())
-    changed = {k: v for k, v in asdict(settings).items() if v != default[k] and k not in ("arm", "seed")}
+    changed = {
+        k: v for k, v in asdict(settings).items() if v != default[k] and k not in ("arm", "seed")
+    }
     name = hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:8]
     plan = arm_plan(WORK, "landscape", {settings.model: changed}, seeds)
     results = run_plan(
@@ -89,8 +109,12 @@ def explore_landscape(
     return store_exploration(out, "landscape", data, about, [results])
 
 
-def _look(s: PointSettings, root_seed: int, found: xr.Dataset, data: dict[str, xr.Dataset]) -> Certificate | None:
-    """Add to the data what there is to see at the first problem's points; the certificate of the best one."""
+def _look(
+    s: PointSettings, root_seed: int, found: xr.Dataset, data: dict[str, xr.Dataset]
+) -> Certificate | None:
+    """Add to the data what there is to see at the first problem's points; the certificate of the
+    best one.
+    """
     import jax
     import jax.numpy as jnp
 
@@ -105,7 +129,9 @@ def _look(s: PointSettings, root_seed: int, found: xr.Dataset, data: dict[str, x
     made = make_problem(s, key)
     thetas = first.theta.values[points.first_start.values]
     best = float(np.nanmin(points.error.values))
-    certificate = certify(made.problem, jnp.asarray(thetas[0]), error=float(points.error[0]), best=best)
+    certificate = certify(
+        made.problem, jnp.asarray(thetas[0]), error=float(points.error[0]), best=best
+    )
     data["surface"], data["spectrum"] = _around(made, thetas[0], certificate)
     data["descent"] = trained_path(made.problem, made.starts[int(points.first_start[0])])
     if int((points.kind == "minimum").sum()) > 1:
@@ -114,7 +140,8 @@ def _look(s: PointSettings, root_seed: int, found: xr.Dataset, data: dict[str, x
 
 
 def distinct_points(starts: xr.Dataset) -> xr.Dataset:
-    """One entry per group of equal stationary points, minima first, then by L; of ``find_points`` of one problem.
+    """One entry per group of equal stationary points, minima first, then by L; of ``find_points``
+    of one problem.
 
     ``share`` is the share of these starts that ended there, ``first_start`` the first of them.
 
@@ -127,38 +154,58 @@ def distinct_points(starts: xr.Dataset) -> xr.Dataset:
     group = starts.group.values
     numbers = [number for number in dict.fromkeys(group.tolist()) if number >= 0]
     places = [np.flatnonzero(group == number) for number in numbers]
-    places.sort(key=lambda at: (str(starts.kind.values[at[0]]) != "minimum", float(starts.value.values[at[0]])))
+    places.sort(
+        key=lambda at: (
+            str(starts.kind.values[at[0]]) != "minimum",
+            float(starts.value.values[at[0]]),
+        )
+    )
     firsts = np.array([at[0] for at in places], int)
     flat = [str(name) for name in starts.data_vars if str(name).startswith("flat_")]
     columns = {name: starts[name].values[firsts] for name in (*_OF_POINT, *flat) if name in starts}
     columns |= {"starts": np.array([len(at) for at in places], int), "first_start": firsts}
     columns["share"] = columns["starts"] / len(group)
-    return xr.Dataset({k: ("point", v) for k, v in columns.items()}, {"point": np.arange(1, len(firsts) + 1)})
+    return xr.Dataset(
+        {k: ("point", v) for k, v in columns.items()}, {"point": np.arange(1, len(firsts) + 1)}
+    )
 
 
-def _around(made: Made, theta: np.ndarray, certificate: Certificate) -> tuple[xr.Dataset, xr.Dataset]:
+def _around(
+    made: Made, theta: np.ndarray, certificate: Certificate
+) -> tuple[xr.Dataset, xr.Dataset]:
     """The surface in a plane of two random filter-normalised directions, and all eigenvalues."""
     import jax.numpy as jnp
 
     from attnlab.landscape import exact_spectrum, filter_directions, surface
 
     point = jnp.asarray(theta)
-    seen = surface(made.problem, point, directions=filter_directions(made.problem, point), points=_GRID)
+    seen = surface(
+        made.problem, point, directions=filter_directions(made.problem, point), points=_GRID
+    )
     spectrum = exact_spectrum(made.problem, point)
     values = xr.Dataset(
-        {"eigenvalue": ("number", spectrum.values[::-1].copy())}, {"number": np.arange(1, len(spectrum.values) + 1)}
+        {"eigenvalue": ("number", spectrum.values[::-1].copy())},
+        {"number": np.arange(1, len(spectrum.values) + 1)},
     )
-    told = {"kind": certificate.kind, "zero_modes": certificate.zero_modes, "delta": certificate.delta}
+    told = {
+        "kind": certificate.kind,
+        "zero_modes": certificate.zero_modes,
+        "delta": certificate.delta,
+    }
     told |= {"l2": float(made.problem.l2), "certificate": str(certificate)}
     return seen.data.assign_attrs(kind=certificate.kind), values.assign_attrs(told)
 
 
-def trained_path(problem: Problem, start: Any, *, steps: int = 3000, step_size: float = 0.01) -> xr.Dataset:
+def trained_path(
+    problem: Problem, start: Any, *, steps: int = 3000, step_size: float = 0.01
+) -> xr.Dataset:
     """Training by Adam from a start, seen in the plane in which its path varies most about its end.
 
-    - ``loss`` (a, b): L on the plane; ``path_a``, ``path_b`` (step): the path's nearest points on it; ``distance``
-      (step): how far from the plane it runs, ``away``: how far from its end; ``path_loss`` (step): L on the path;
-    - attributes ``share``, of the path's squared extent that the plane holds, and ``gradient``, ‖∇L‖_∞ at its end.
+    - ``loss`` (a, b): L on the plane; ``path_a``, ``path_b`` (step): the path's nearest points on
+      it; ``distance`` (step): how far from the plane it runs, ``away``: how far from its end;
+      ``path_loss`` (step): L on the path;
+    - attributes ``share``, of the path's squared extent that the plane holds, and ``gradient``,
+      ‖∇L‖_∞ at its end.
     """
     import jax.numpy as jnp
 
@@ -169,9 +216,16 @@ def trained_path(problem: Problem, start: Any, *, steps: int = 3000, step_size: 
         return problem.value(problem.flatten(model))
 
     run = train_model(
-        lambda key: problem.model(start), loss, jnp.zeros(1), steps=steps, optimizer=Adam(step_size),
-        record=(Loss(), Parameters()), when=Logarithmic(_PATH), trained=lambda model: problem.trained, progress=False,
-    )  # fmt: skip
+        lambda key: problem.model(start),
+        loss,
+        jnp.zeros(1),
+        steps=steps,
+        optimizer=Adam(step_size),
+        record=(Loss(), Parameters()),
+        when=Logarithmic(_PATH),
+        trained=lambda model: problem.trained,
+        progress=False,
+    )
     path = run.data.theta.isel(seed=0).values
     end, directions = jnp.asarray(path[-1]), path_directions(path)
     extent = np.abs((path - path[-1][None]) @ np.asarray(directions).T).max(axis=0)
@@ -197,12 +251,19 @@ def _between(made: Made, a: np.ndarray, b: np.ndarray) -> xr.Dataset:
     end = jnp.asarray(aligned(made.problem, jnp.asarray(b), start))
     path = straight_path(made.problem, start, end)
     told = {"barrier": path.barrier, "place": path.place, "height": path.height}
-    told |= {"distance": float(np.linalg.norm(np.asarray(end) - a)), "unaligned": float(np.linalg.norm(b - a))}
+    told |= {
+        "distance": float(np.linalg.norm(np.asarray(end) - a)),
+        "unaligned": float(np.linalg.norm(b - a)),
+    }
     return path.data.assign_attrs(told)
 
 
 def _about(
-    s: PointSettings, data: dict[str, xr.Dataset], certificate: Certificate | None, seconds: float, command: str
+    s: PointSettings,
+    data: dict[str, xr.Dataset],
+    certificate: Certificate | None,
+    seconds: float,
+    command: str,
 ) -> dict[str, Any]:
     starts = data["starts"]
     cards = [_ends_card(starts, s), _good_card(starts, s), *_point_cards(data), *_path_cards(data)]
@@ -214,30 +275,37 @@ def _about(
     summary = [each["text"] for each in cards]
     if certificate is not None:
         summary.insert(
-            1, f"The point of the lowest loss with penalty: {str(certificate)[0].lower()}{str(certificate)[1:]}"
+            1,
+            "The point of the lowest loss with penalty: "
+            f"{str(certificate)[0].lower()}{str(certificate)[1:]}",
         )
     looked = "stationary points of any kind" if s.saddles else "minima"
     given = {k: v for k, v in asdict(s).items() if k not in _ELSEWHERE}
     return {
         "title": "attnlab: the landscape of one problem",
-        "question": f"Which {looked} does {s.model} with {s.samples} samples have, how good are they and how flat?",
+        "question": f"Which {looked} does {s.model} with {s.samples} samples have, how good are "
+        "they and how flat?",
         "summary": summary,
         "cards": cards,
         "absent": absent,
         "settings": {
             **{k: list(v) if isinstance(v, tuple) else v for k, v in given.items()},
-            "parameters": int(np.nanmax(starts.parameters.values)), "problems": starts.sizes["seed"],
+            "parameters": int(np.nanmax(starts.parameters.values)),
+            "problems": starts.sizes["seed"],
         },
         "command": command,
         **provenance(seconds),
-    }  # fmt: skip
+    }
 
 
 def _ends_card(starts: xr.Dataset, s: PointSettings) -> dict[str, Any]:
     """How many starts were certified, and as what."""
     kinds = starts.kind.values.ravel()
     proved = int(np.isin(kinds, ["minimum", "saddle"]).sum())
-    listed = [f"{int((kinds == kind).sum())} {_ENDS.get(kind, kind)}" for kind in sorted(set(kinds.tolist()))]
+    listed = [
+        f"{int((kinds == kind).sum())} {_ENDS.get(kind, kind)}"
+        for kind in sorted(set(kinds.tolist()))
+    ]
     text = f"{kinds.size} starts end: {', '.join(listed)}."
     escaped = starts.status.values.ravel() == "weights escape"
     if escaped.any():
@@ -255,7 +323,9 @@ def _good_card(starts: xr.Dataset, s: PointSettings) -> dict[str, Any]:
     count, found = int(minimum.sum()), minimum.any(axis=1)
     what = "share of wrong labels" if s.classes else "prediction error"
     if count == 0:
-        return card("good minima", f"No start ended at a certified minimum, so no {what} can be counted.")
+        return card(
+            "good minima", f"No start ended at a certified minimum, so no {what} can be counted."
+        )
     text = f"{int(good.sum())} of {count} starts at a certified minimum have a {what} ≤ {GOOD:g}"
     shares = good.sum(axis=1)[found] / minimum.sum(axis=1)[found]
     headline = f"{shares.mean():.2g}"
@@ -266,7 +336,9 @@ def _good_card(starts: xr.Dataset, s: PointSettings) -> dict[str, Any]:
         share = share_interval(float(shares.sum()), len(shares), unknown=int((~found).sum()))
         text += f"; exact 95\u00a0% interval over {len(found)} problems, each with its own share."
         headline += f" [{share.low:.2f}, {share.high:.2f}]"
-    return card("good minima", text, headline, f"of the minima reached have an error ≤ {GOOD:g}") | {"link": "points"}
+    return card(
+        "good minima", text, headline, f"of the minima reached have an error ≤ {GOOD:g}"
+    ) | {"link": "points"}
 
 
 def _point_cards(data: dict[str, xr.Dataset]) -> list[dict[str, Any]]:
@@ -281,10 +353,15 @@ def _point_cards(data: dict[str, xr.Dataset]) -> list[dict[str, Any]]:
     text += f", {others} other stationary points" if others else ""
     if count:
         errors = minima.error.values
-        text += f"; the lowest has error {errors[0]:.3g} and {float(minima.share[0]):.0%} of the starts"
+        text += (
+            f"; the lowest has error {errors[0]:.3g} and {float(minima.share[0]):.0%} of the starts"
+        )
         text += f", all have {errors.min():.3g} to {errors.max():.3g}" if count > 1 else ""
     headline = str(count)
-    return [card("distinct minima", f"{text}.", headline, "after symmetries are undone") | {"link": "points"}]
+    return [
+        card("distinct minima", f"{text}.", headline, "after symmetries are undone")
+        | {"link": "points"}
+    ]
 
 
 def _path_cards(data: dict[str, xr.Dataset]) -> list[dict[str, Any]]:
@@ -293,7 +370,10 @@ def _path_cards(data: dict[str, xr.Dataset]) -> list[dict[str, Any]]:
     barrier, losses = float(data["path"].attrs["barrier"]), data["path"].loss.values
     higher = barrier / max(losses[0], losses[-1])
     text = (
-        f"Straight between the two lowest minima, aligned, the loss rises by {barrier:.3g}, {higher:.2g} times the "
+        f"Straight between the two lowest minima, aligned, the loss rises by {barrier:.3g}, "
+        f"{higher:.2g} times the "
         f"higher of their losses {losses[0]:.4g} and {losses[-1]:.4g}."
     )
-    return [card("barrier", text, f"{barrier:.3g}", "between the two lowest minima") | {"link": "path"}]
+    return [
+        card("barrier", text, f"{barrier:.3g}", "between the two lowest minima") | {"link": "path"}
+    ]

@@ -1,4 +1,6 @@
-"""Needed samples of any students on any teacher: by name and in a folder, or with models and data of one's own."""
+"""Needed samples of any students on any teacher: by name and in a folder, or with models and data
+of one's own.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,10 @@ if TYPE_CHECKING:
 
 _SEPARATOR = " at "
 _ELSEWHERE = ("arm", "seed", "student", "features", "code")
-_USED_BY = {"features": ("static-mask", "gate", "moving-block", "dense"),
-            "relevant": ("static-mask", "gate", "moving-block")}  # fmt: skip
+_USED_BY = {
+    "features": ("static-mask", "gate", "moving-block", "dense"),
+    "relevant": ("static-mask", "gate", "moving-block"),
+}
 _TUNED = {"weight_decay": "weight decay", "step_size": "step size"}
 
 
@@ -48,17 +52,23 @@ def explore_samples(
     command: str = "",
     keep: bool = False,
 ) -> Exploration:
-    """How many samples some students need for an error of ``level``; writes ``samples.json`` and the data.
+    """How many samples some students need for an error of ``level``; writes ``samples.json`` and
+    the data.
 
-    ``settings`` say all but student, features and seed. Ratios are those of the student ``against`` (the first one) to
-    each other one. Interrupted and called again, it goes on where it was; ``keep`` as in ``run_plan``.
+    ``settings`` say all but student, features and seed. Ratios are those of the student ``against``
+    (the first one) to each other one. Interrupted and called again, it goes on where it was;
+    ``keep`` as in ``run_plan``.
     """
     out = checked_folder(folder, "samples")
     question = _checked(settings, students, features, level, seeds, against)
     settings = replace(settings, code=_fingerprint(settings.teacher, *students))
     begun = time.monotonic()
     default = asdict(SampleSettings())
-    changed = {k: v for k, v in asdict(settings).items() if v != default[k] and k not in ("arm", "seed", "student")}
+    changed = {
+        k: v
+        for k, v in asdict(settings).items()
+        if v != default[k] and k not in ("arm", "seed", "student")
+    }
     arms = {
         f"{student}{_SEPARATOR}{p}": {**changed, "student": student, "features": int(p)}
         for student in students
@@ -66,9 +76,14 @@ def explore_samples(
     }
     name = hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:8]
     results = run_plan(
-        arm_plan(WORK, "samples", arms, seeds), out / "runs" / name, processes=processes, executor=executor,
-        progress=progress, on_event=on_event, keep=keep,
-    )  # fmt: skip
+        arm_plan(WORK, "samples", arms, seeds),
+        out / "runs" / name,
+        processes=processes,
+        executor=executor,
+        progress=progress,
+        on_event=on_event,
+        keep=keep,
+    )
     if results.interrupted:
         return Exploration(out, {}, interrupted=True, kind="samples")
     if results.finished == 0:
@@ -83,9 +98,13 @@ def explore_samples(
 
 
 def _checked(
-    settings: SampleSettings, students: Sequence[str], features: Sequence[int], level: float, seeds: int,
+    settings: SampleSettings,
+    students: Sequence[str],
+    features: Sequence[int],
+    level: float,
+    seeds: int,
     against: str | None,
-) -> Question:  # fmt: skip
+) -> Question:
     """The question; whatever is wrong with teacher or students is told before any run starts."""
     if seeds < 1:
         raise AttnlabError(f"seeds={seeds}: expected at least 1 (and at least 8 for intervals)")
@@ -104,26 +123,37 @@ def _checked(
 
 
 def check_student(settings: SampleSettings) -> None:
-    """Draw teacher and student once and let the student answer once; an error in words if that does not work."""
+    """Draw teacher and student once and let the student answer once; an error in words if that does
+    not work.
+    """
     import jax
 
     key = jax.random.key(0)
     source = _called(f"teacher {settings.teacher!r}", settings.source, key)
     if not callable(getattr(source, "sample", None)):
         raise AttnlabError(
-            f"teacher {settings.teacher!r} returned a {type(source).__name__}; expected an object with "
+            f"teacher {settings.teacher!r} returned a {type(source).__name__}; expected an object "
+            "with "
             "sample(n, key=…, noisy=…) → inputs, labels"
         )
-    x, y = _called(f"sample of the teacher {settings.teacher!r}", lambda: source.sample(4, key=key, noisy=False))
+    x, y = _called(
+        f"sample of the teacher {settings.teacher!r}",
+        lambda: source.sample(4, key=key, noisy=False),
+    )
     student = _called(f"student {settings.student!r}", settings.learner, source, np.shape(x)[1:])
     model = _called(f"student {settings.student!r}", student.start, key)
     given = jax.tree.map(lambda leaf: leaf[0], student.given(source, jax.numpy.asarray(x)))
     answer = _called(f"the model of the student {settings.student!r}", student.answer, model, given)
     regression = np.asarray(y).dtype.kind == "f"
     if np.ndim(answer) > (0 if regression else 1):
-        expected = "(), one number, for regression" if regression else "() for two classes, (classes,) for more"
+        expected = (
+            "(), one number, for regression"
+            if regression
+            else "() for two classes, (classes,) for more"
+        )
         raise AttnlabError(
-            f"the model of the student {settings.student!r} answers an input with the shape {np.shape(answer)}; "
+            f"the model of the student {settings.student!r} answers an input with the shape "
+            f"{np.shape(answer)}; "
             f"expected {expected}"
         )
 
@@ -142,7 +172,9 @@ def _fingerprint(*names: str) -> str:
     files = [Path(name.rpartition(":")[0]) for name in names if ":" in name and ".py:" in name]
     if not files:
         return ""
-    return hashlib.sha256(b"\0".join(file.expanduser().read_bytes() for file in files)).hexdigest()[:16]
+    return hashlib.sha256(b"\0".join(file.expanduser().read_bytes() for file in files)).hexdigest()[
+        :16
+    ]
 
 
 def measure_samples(
@@ -159,11 +191,14 @@ def measure_samples(
     root_seed: int = 0,
     progress: Callable[[str], None] | None = None,
 ) -> xr.Dataset:
-    """Needed samples of one's own models on one's own data, in this process; what ``tabulate`` says, for one setting.
+    """Needed samples of one's own models on one's own data, in this process; what ``tabulate``
+    says, for one setting.
 
-    - ``source(key)``: an object with ``sample(n, key=…, noisy=…) → (x, y)``, drawn anew for each seed;
-    - ``students``: by label, a function of (key, shape) that returns any Equinox module, which is called with one
-      input; or the name of a student of attnlab, if the source is one of its teachers.
+    - ``source(key)``: an object with ``sample(n, key=…, noisy=…) → (x, y)``, drawn anew for each
+      seed;
+    - ``students``: by label, a function of (key, shape) that returns any Equinox module, which is
+      called with one input; or the name of a student of attnlab, if the source is one of its
+      teachers.
 
     >>> import equinox as eqx, jax
     >>> from attnlab.models import make_teacher
@@ -180,22 +215,36 @@ def measure_samples(
     import jax
 
     if not students or seeds < 1:
-        raise AttnlabError(f"{len(students)} students, {seeds} seeds: expected at least one of each")
+        raise AttnlabError(
+            f"{len(students)} students, {seeds} seeds: expected at least one of each"
+        )
     question = Question(level, against=next(iter(students)) if against is None else against)
     if question.against not in students:
         raise AttnlabError(f"against={against!r} is none of the students {', '.join(students)}")
     rows: dict[str, list[xr.Dataset]] = {label: [] for label in students}
     for seed in range(seeds):
-        source_key, curve_key = jax.random.split(jax.random.fold_in(jax.random.key(root_seed), seed))
+        source_key, curve_key = jax.random.split(
+            jax.random.fold_in(jax.random.key(root_seed), seed)
+        )
         drawn = source(source_key)
         for label, student in students.items():
-            rows[label].append(fit_curve(
-                drawn, _resolved(student, drawn, source_key), sizes, key=curve_key, recipe=recipe,
-                step_sizes=step_sizes, weight_decays=weight_decays,
-            ))  # fmt: skip
+            rows[label].append(
+                fit_curve(
+                    drawn,
+                    _resolved(student, drawn, source_key),
+                    sizes,
+                    key=curve_key,
+                    recipe=recipe,
+                    step_sizes=step_sizes,
+                    weight_decays=weight_decays,
+                )
+            )
             if progress is not None:
                 progress(f"seed {seed + 1} of {seeds}: {label}")
-    arms = {(label, 0): xr.concat(curves, dim=axis("seed", range(seeds))) for label, curves in rows.items()}
+    arms = {
+        (label, 0): xr.concat(curves, dim=axis("seed", range(seeds)))
+        for label, curves in rows.items()
+    }
     return tabulate(arms, question, dim="setting", further=True).isel(setting=0, drop=True)
 
 
@@ -222,18 +271,25 @@ def _about(
     what = "error" if not settings.classes else "share of wrong labels"
     return {
         "title": "attnlab: how many samples does attention save?",
-        "question": f"How many samples does each student need for {'an' if what == 'error' else 'a'} {what} of "
+        "question": "How many samples does each student need for "
+        f"{'an' if what == 'error' else 'a'} {what} of "
         f"{question.level:g}?",
         "summary": [_sentence(table, student, question) for student in others],
         "cards": cards,
         "settings": {
-            "students": [str(s) for s in table.student.values], "level": question.level, "against": question.against,
+            "students": [str(s) for s in table.student.values],
+            "level": question.level,
+            "against": question.against,
             "seeds": table.sizes["seed"],
-            **{k: list(v) if isinstance(v, tuple) else v for k, v in given.items() if k not in unused},
+            **{
+                k: list(v) if isinstance(v, tuple) else v
+                for k, v in given.items()
+                if k not in unused
+            },
         },
         "command": command,
         **provenance(seconds),
-    }  # fmt: skip
+    }
 
 
 def _sentence(table: xr.Dataset, student: str, question: Question) -> str:
@@ -244,7 +300,9 @@ def _sentence(table: xr.Dataset, student: str, question: Question) -> str:
 
 
 def _ratio_card(table: xr.Dataset, student: str, question: Question) -> dict[str, Any]:
-    """A student against the other one: its verdict at the largest p, and whether it is another one elsewhere."""
+    """A student against the other one: its verdict at the largest p, and whether it is another one
+    elsewhere.
+    """
     mine = table.sel(student=student)
     verdicts = [str(v) or "not run" for v in mine.verdict.values]
     last = mine.isel(features=-1)
@@ -252,7 +310,11 @@ def _ratio_card(table: xr.Dataset, student: str, question: Question) -> dict[str
     text = str(last.said.values).split(" (ratio ")[0].removeprefix(f"{verdicts[-1]}: ")
     text = text.replace("the baseline", question.against).replace("the other model", student)
     text = f"{text[:1].upper()}{text[1:]}{where if verdicts[-1] in ('saves', 'costs') else ''}."
-    others = [f"{v} at {int(p)}" for p, v in zip(mine.features.values, verdicts, strict=True) if v != verdicts[-1]]
+    others = [
+        f"{v} at {int(p)}"
+        for p, v in zip(mine.features.values, verdicts, strict=True)
+        if v != verdicts[-1]
+    ]
     note = f"{'; '.join(others)}" if others else "at every p" if where else ""
     value, kind = float(last.ratio), str(last.ratio_kind.values)
     ends = [float(last.ratio_low), float(last.ratio_high)]
@@ -260,7 +322,13 @@ def _ratio_card(table: xr.Dataset, student: str, question: Question) -> dict[str
     known = f"{sign}{value:.3g} [{ends[0]:.3g}, {'∞' if np.isinf(ends[1]) else f'{ends[1]:.3g}'}]"
     headline = "unknown" if np.isnan(value) else known
     verdict = str(last.verdict.values) or None
-    found = card(f"{student} against {question.against}", text, headline, f"times fewer samples{where}", verdict)
+    found = card(
+        f"{student} against {question.against}",
+        text,
+        headline,
+        f"times fewer samples{where}",
+        verdict,
+    )
     return found | {"note": note, "link": "ratio"}
 
 
@@ -268,10 +336,16 @@ def _growth_card(table: xr.Dataset) -> dict[str, Any]:
     said = []
     for student in table.student.values:
         one = table.sel(student=student)
-        sign = {"at least": "at least ", "at most": "at most "}.get(str(one.exponent_kind.values), "")
-        known = f"{sign}p^{float(one.exponent):.2f}" if np.isfinite(float(one.exponent)) else "unknown"
+        sign = {"at least": "at least ", "at most": "at most "}.get(
+            str(one.exponent_kind.values), ""
+        )
+        known = (
+            f"{sign}p^{float(one.exponent):.2f}" if np.isfinite(float(one.exponent)) else "unknown"
+        )
         said.append(f"{student} {known}")
-    return card("growth with p", f"Needed samples grow like: {', '.join(said)}.") | {"link": "needed"}
+    return card("growth with p", f"Needed samples grow like: {', '.join(said)}.") | {
+        "link": "needed"
+    }
 
 
 def _fit_card(table: xr.Dataset) -> dict[str, Any]:
@@ -279,9 +353,14 @@ def _fit_card(table: xr.Dataset) -> dict[str, Any]:
     offered = [f"{name} {_told(choices(table, key))}" for key, name in _TUNED.items()]
     text = f"Tuned alike for all students, chosen on validation data: {'; '.join(offered)}."
     late = f"{100 * float(table.unsettled.mean()):.0f} %"
-    return card("fits", text, late, "of the fits were still falling at their last step") | {"link": "fits"}
+    return card("fits", text, late, "of the fits were still falling at their last step") | {
+        "link": "fits"
+    }
 
 
 def _told(counts: dict[float, int]) -> str:
     """The values that were chosen, with their counts if there are several."""
-    return ", ".join(f"{value:.3g}" + (f" ({count}×)" if len(counts) > 1 else "") for value, count in counts.items())
+    return ", ".join(
+        f"{value:.3g}" + (f" ({count}×)" if len(counts) > 1 else "")
+        for value, count in counts.items()
+    )

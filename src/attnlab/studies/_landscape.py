@@ -1,4 +1,6 @@
-"""How good and how flat are minima? The sweeps behind Liu et al. (2021), second half (THEORY B3, B4)."""
+"""How good and how flat are minima? The sweeps behind Liu et al. (2021), second half (THEORY B3,
+B4).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,13 @@ GOOD = 0.1  # prediction error with which a minimum is called good
 SIZES = (128, 512)
 _MODELS: dict[Scale, tuple[str, ...]] = {
     "quick": ("known-attention", "known-weights-plain", "self-attention", "baseline"),
-    "paper": ("known-attention", "known-weights", "known-weights-plain", "self-attention", "baseline"),
+    "paper": (
+        "known-attention",
+        "known-weights",
+        "known-weights-plain",
+        "self-attention",
+        "baseline",
+    ),
 }
 # Problems for each seed asked for: a share of minima varies between problems, and they are cheap.
 _PROBLEMS: dict[Scale, int] = {"quick": 2, "paper": 3}
@@ -38,18 +46,33 @@ def _label(*parts: Any) -> str:
 
 
 def _minima(scale: Scale, seeds: int):
-    """All models at both sizes; labels without meaning; at paper scale two layers and classification as well."""
+    """All models at both sizes; labels without meaning; at paper scale two layers and
+    classification as well.
+    """
     arms: dict[str, Mapping[str, Any]] = {}
     common = {"drawn": max(SIZES)}
     for model, n in product(_MODELS[scale], SIZES):
         arms[_label(model, n)] = {"model": model, "samples": n, **common}
     for n in SIZES:
-        arms[_label("shuffled labels", n)] = {"model": "known-attention", "samples": n, "shuffled": True, **common}
+        arms[_label("shuffled labels", n)] = {
+            "model": "known-attention",
+            "samples": n,
+            "shuffled": True,
+            **common,
+        }
     counts = dict.fromkeys(arms, _PROBLEMS[scale] * seeds)
     if scale == "paper":
-        extra = {_label("multi-layer", n): {"model": "multi-layer", "samples": n, **common} for n in SIZES}
+        extra = {
+            _label("multi-layer", n): {"model": "multi-layer", "samples": n, **common}
+            for n in SIZES
+        }
         for model, n in product(_CLASSES, SIZES):
-            extra[_label(f"{model}, labels", n)] = {"model": model, "samples": n, "classes": 2, **common}
+            extra[_label(f"{model}, labels", n)] = {
+                "model": model,
+                "samples": n,
+                "classes": 2,
+                **common,
+            }
         arms |= extra
         counts |= dict.fromkeys(extra, seeds)
     return arm_plan(WORK, "minima", arms, counts)
@@ -58,23 +81,28 @@ def _minima(scale: Scale, seeds: int):
 def _measure_minima(arms: Data) -> Data:
     by = {tuple(label.rsplit("/", 1)): data for label, data in arms.items()}
     names = list(dict.fromkeys(model for model, _ in by))
-    rows = [side_by_side([_good(by[name, str(n)]) for n in SIZES], "samples", SIZES) for name in names]
+    rows = [
+        side_by_side([_good(by[name, str(n)]) for n in SIZES], "samples", SIZES) for name in names
+    ]
     table = side_by_side(rows, "model", names)
-    table["fall"] = np.log(table.typical.sel(samples=SIZES[1]) / table.typical.sel(samples=SIZES[0])) / np.log(
-        SIZES[1] / SIZES[0]
-    )
+    table["fall"] = np.log(
+        table.typical.sel(samples=SIZES[1]) / table.typical.sel(samples=SIZES[0])
+    ) / np.log(SIZES[1] / SIZES[0])
     return {"minima": table}
 
 
 def _good(data: xr.Dataset) -> xr.Dataset:
-    """Of each problem: shares of certified minima and of good ones among them, errors, and how many differ."""
+    """Of each problem: shares of certified minima and of good ones among them, errors, and how many
+    differ.
+    """
     minimum, known = data.kind == "minimum", data.kind != ""
     errors = data.error.where(minimum)
     return xr.Dataset(
         {
             "certified": data.kind.isin(["minimum", "saddle"]).sum("start") / known.sum("start"),
             "minima": minimum.sum("start"),
-            "good": (errors <= GOOD).sum("start") / minimum.sum("start").where(minimum.sum("start") > 0),
+            "good": (errors <= GOOD).sum("start")
+            / minimum.sum("start").where(minimum.sum("start") > 0),
             "typical": errors.median("start"),
             "error": errors,
             "value": data.value.where(minimum),
@@ -86,7 +114,11 @@ def _good(data: xr.Dataset) -> xr.Dataset:
 
 def _distinct(groups: xr.DataArray) -> xr.DataArray:
     rows = groups.transpose("seed", "start").values
-    return xr.DataArray([len(set(row[row >= 0].tolist())) for row in rows], dims="seed", coords={"seed": groups.seed})
+    return xr.DataArray(
+        [len(set(row[row >= 0].tolist())) for row in rows],
+        dims="seed",
+        coords={"seed": groups.seed},
+    )
 
 
 def _saddles(scale: Scale, seeds: int):
@@ -108,7 +140,8 @@ def _measure_saddles(arms: Data) -> Data:
                 {
                     "certified": still.sum("start") / (data.kind != "").sum("start"),
                     "saddles": saddle.sum("start"),
-                    "good": (errors <= GOOD).sum("start") / still.sum("start").where(still.sum("start") > 0),
+                    "good": (errors <= GOOD).sum("start")
+                    / still.sum("start").where(still.sum("start") > 0),
                     "error": errors,
                     "saddle_error": data.error.where(saddle),
                     "down": data.down.where(still),
@@ -119,21 +152,35 @@ def _measure_saddles(arms: Data) -> Data:
 
 
 def _flatness(scale: Scale, seeds: int):
-    """Attention and its baseline over a grid of penalties, so that pairs of equal training error can be found."""
+    """Attention and its baseline over a grid of penalties, so that pairs of equal training error
+    can be found.
+    """
     models = [model for pair in _PAIRS.items() for model in pair]
     arms = {
-        _label(model, l2): {"model": model, "samples": 150, "l2": l2, "starts": 3, "scales": (1.0,), "flat": "lowest"}
+        _label(model, l2): {
+            "model": model,
+            "samples": 150,
+            "l2": l2,
+            "starts": 3,
+            "scales": (1.0,),
+            "flat": "lowest",
+        }
         for model, l2 in product(models, _L2S[scale])
     }
     return arm_plan(WORK, "flatness", arms, _FLAT_PROBLEMS[scale] * seeds)
 
 
 def _measure_flatness(arms: Data) -> Data:
-    """Of each seed the attention/baseline ratio of every measure, averaged over matched pairs; and baseline pairs."""
+    """Of each seed the attention/baseline ratio of every measure, averaged over matched pairs; and
+    baseline pairs.
+    """
     best = {label: _lowest(data) for label, data in arms.items()}
     found = {}
     for model, other in _PAIRS.items():
-        mine, theirs = ([best[label] for label in best if label.rsplit("/", 1)[0] == name] for name in (model, other))
+        mine, theirs = (
+            [best[label] for label in best if label.rsplit("/", 1)[0] == name]
+            for name in (model, other)
+        )
         found[model] = _matched(mine, theirs)
         if model == "known-attention":
             # The control: the baseline of one seed against the baselines of some others.
@@ -158,7 +205,10 @@ def _matched(mine: list[xr.Dataset], theirs: list[xr.Dataset]) -> xr.Dataset:
         close = abs(np.log(a.loss / b.loss)) <= np.log1p(_NEAR)
         near.append(close)
         logs.append(
-            xr.concat([xr.where(close, np.log(a[name] / b[name]), np.nan) for name in names], axis("measure", MEASURES))
+            xr.concat(
+                [xr.where(close, np.log(a[name] / b[name]), np.nan) for name in names],
+                axis("measure", MEASURES),
+            )
         )
     every = xr.concat(logs, dim="pair")
     return xr.Dataset(

@@ -22,8 +22,9 @@ _RULES: dict[str, dict[str, Any]] = {
     "Adam": {"optimizer": "adam", "step_size": 0.01},
 }
 
-# Quick runs are smaller, not fewer: sentences and dictionary shrink, words per sentence stay. A comparison of rules
-# needs some sentences (the relation's error falls with their number), the exact laws hardly any.
+# Quick runs are smaller, not fewer: sentences and dictionary shrink, words per sentence stay. A
+# comparison of rules needs some sentences (the relation's error falls with their number), the exact
+# laws hardly any.
 _RULE_SIZES: dict[Scale, dict[str, Any]] = {
     "paper": {"steps": 5000},
     "quick": {"sentences": 1000, "test_sentences": 250, "dictionary": 1250, "steps": 3000},
@@ -49,7 +50,9 @@ def _optimizers(scale: Scale, seeds: int):
 
 
 def _step_sizes(scale: Scale, seeds: int):
-    """Equal training time, half that of the reference, at three step sizes: is the drift linear in the step?"""
+    """Equal training time, half that of the reference, at three step sizes: is the drift linear in
+    the step?
+    """
     base = _LAW_SIZES[scale]
     steps = base["steps"] // 2
     arms: dict[str, Mapping[str, Any]] = {}
@@ -64,7 +67,9 @@ def _step_sizes(scale: Scale, seeds: int):
 def _measure_laws(arms: Data) -> Data:
     from attnlab.dynamics import balance_error, score_sum_error
 
-    heads = [measure_relation(arms[h]).assign(balance_error=balance_error(arms[h])) for h in HEAD_KINDS]
+    heads = [
+        measure_relation(arms[h]).assign(balance_error=balance_error(arms[h])) for h in HEAD_KINDS
+    ]
     single = xr.Dataset({"score_sum_error": score_sum_error(arms["float32"])})
     laws = cast(xr.Dataset, xr.concat(heads, dim=axis("head", HEAD_KINDS)))
     return {"laws": laws, "float32": single, "laws under Adam": measure_relation(arms["Adam"])}
@@ -85,7 +90,9 @@ def _measure_step_sizes(arms: Data) -> Data:
     sizes = axis("step_size", _STEP_SIZES)
 
     def over_sizes(name: str, of) -> xr.DataArray:
-        return xr.concat([of(arms[f"{name} {h}"]) for h in _STEP_SIZES], dim=sizes).transpose("step_size", "seed")
+        return xr.concat([of(arms[f"{name} {h}"]) for h in _STEP_SIZES], dim=sizes).transpose(
+            "step_size", "seed"
+        )
 
     heads = ("linear", "two_layer")
     drift = xr.concat([over_sizes(head, balance_error) for head in heads], dim=axis("head", heads))
@@ -111,7 +118,9 @@ def _slope(drift: xr.DataArray) -> xr.DataArray:
     from attnlab.dynamics import order_in_step
 
     ordered = drift.transpose("step_size", ...)
-    return ordered.isel(step_size=0, drop=True).copy(data=order_in_step(drift.step_size.values, ordered.values))
+    return ordered.isel(step_size=0, drop=True).copy(
+        data=order_in_step(drift.step_size.values, ordered.values)
+    )
 
 
 HEAD_LAWS = Study("laws", _laws, _measure_laws)

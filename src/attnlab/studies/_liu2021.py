@@ -1,4 +1,6 @@
-"""How many samples does attention save? The sweeps behind Liu et al. (2021), first half (THEORY B2)."""
+"""How many samples does attention save? The sweeps behind Liu et al. (2021), first half (THEORY
+B2).
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,24 @@ from attnlab.studies._study import Data, Scale, Study, arm_plan
 Arms = dict[str, dict[str, Any]]
 
 FEATURES: dict[Scale, tuple[int, ...]] = {"quick": (16, 128), "paper": (16, 32, 64, 128)}
-# Needed samples of these students grow with p, or hardly change with it: sizes in units of p, and absolute ones.
-_GROWING: dict[Scale, tuple[int, ...]] = {"quick": (4, 8, 11, 16, 32), "paper": (2, 4, 6, 8, 11, 16, 32)}
-_FLAT: dict[Scale, tuple[int, ...]] = {"quick": (8, 16, 24, 32, 64), "paper": (8, 12, 16, 24, 32, 48, 96)}
+# Needed samples of these students grow with p, or hardly change with it: sizes in units of p, and
+# absolute ones.
+_GROWING: dict[Scale, tuple[int, ...]] = {
+    "quick": (4, 8, 11, 16, 32),
+    "paper": (2, 4, 6, 8, 11, 16, 32),
+}
+_FLAT: dict[Scale, tuple[int, ...]] = {
+    "quick": (8, 16, 24, 32, 64),
+    "paper": (8, 12, 16, 24, 32, 48, 96),
+}
 _RELEVANT = (2, 4, 8)
-# Times the seeds, for known masks and gates: showing that needed samples are flat takes more than showing growth.
+# Times the seeds, for known masks and gates: showing that needed samples are flat takes more than
+# showing growth.
 _MASK_SEEDS, _GATE_SEEDS = {"quick": 4, "paper": 2}, {"quick": 2, "paper": 2}
-_FAMILY_SEEDS: dict[Scale, int] = {"quick": 4, "paper": 16}  # a rank agreement's interval is over settings
+_FAMILY_SEEDS: dict[Scale, int] = {
+    "quick": 4,
+    "paper": 16,
+}  # a rank agreement's interval is over settings
 _WORDS = {"batch_size": 32, "weight_decays": (0.1,)}  # the protocol for teachers on words
 _WORD_SIZES: dict[Scale, tuple[int, ...]] = {
     "quick": (64, 128, 256, 512, 1024, 4096),
@@ -29,11 +42,17 @@ _WORD_SIZES: dict[Scale, tuple[int, ...]] = {
 }
 _FAR = 4096
 _DEPTHS = (1, 2, 3)
-_DEPTH_SEEDS = 12  # of learned stacks: with fewer, no share of seeds is known to lie below a quarter
+_DEPTH_SEEDS = (
+    12  # of learned stacks: with fewer, no share of seeds is known to lie below a quarter
+)
 
 
-def _mask_arm(scale: Scale, teacher: str, student: str, p: int, relevant: int = 4, *, growing: bool) -> dict[str, Any]:
-    sizes = [m * p for m in _GROWING[scale]] if growing else [n * relevant // 4 for n in _FLAT[scale]]
+def _mask_arm(
+    scale: Scale, teacher: str, student: str, p: int, relevant: int = 4, *, growing: bool
+) -> dict[str, Any]:
+    sizes = (
+        [m * p for m in _GROWING[scale]] if growing else [n * relevant // 4 for n in _FLAT[scale]]
+    )
     drawn = max(_GROWING[scale]) * p
     return {
         "teacher": teacher,
@@ -54,7 +73,9 @@ def _parts(arms: Data) -> dict[tuple[str, ...], xr.Dataset]:
 
 
 def _static(scale: Scale, seeds: int):
-    """Baseline and known mask at every p; two masks that cannot help; and other numbers of relevant features."""
+    """Baseline and known mask at every p; two masks that cannot help; and other numbers of relevant
+    features.
+    """
     arms: Arms = {}
     counts: dict[str, int] = {}
 
@@ -63,11 +84,20 @@ def _static(scale: Scale, seeds: int):
         arms[label] = _mask_arm(scale, "static-mask", student, p, relevant, growing=growing)
         counts[label] = number
 
-    # Runs that share a program (one p) lie apart, so that two processes do not compile the same one at once.
-    family = [(s, p) for s in _RELEVANT for p in FEATURES["paper"] if s != 4 or p not in FEATURES[scale]]
+    # Runs that share a program (one p) lie apart, so that two processes do not compile the same one
+    # at once.
+    family = [
+        (s, p) for s in _RELEVANT for p in FEATURES["paper"] if s != 4 or p not in FEATURES[scale]
+    ]
     for student, growing in (("baseline", True), ("known-attention", False)):
         for p in FEATURES[scale]:
-            add(student, 4, p, growing=growing, number=seeds if growing else _MASK_SEEDS[scale] * seeds)
+            add(
+                student,
+                4,
+                p,
+                growing=growing,
+                number=seeds if growing else _MASK_SEEDS[scale] * seeds,
+            )
         for s, p in family:
             add(student, s, p, growing=growing, number=min(seeds, _FAMILY_SEEDS[scale]))
     for student in ("vacuous-mask", "wrong-mask"):
@@ -77,24 +107,38 @@ def _static(scale: Scale, seeds: int):
 
 def _measure_static(arms: Data, confidence: float = CONFIDENCE) -> Data:
     parts = _parts(arms)
-    asked = {p: data.sizes["seed"] for (student, s, p), data in parts.items() if (student, s) == ("baseline", "4")}
+    asked = {
+        p: data.sizes["seed"]
+        for (student, s, p), data in parts.items()
+        if (student, s) == ("baseline", "4")
+    }
     full = [p for p, count in asked.items() if count == max(asked.values())]
-    four = {(student, int(p)): data for (student, s, p), data in parts.items() if s == "4" and p in full}
-    return {"static mask": tabulate(four, Question(), confidence=confidence), "mask family": _family(parts, confidence)}
+    four = {
+        (student, int(p)): data for (student, s, p), data in parts.items() if s == "4" and p in full
+    }
+    return {
+        "static mask": tabulate(four, Question(), confidence=confidence),
+        "mask family": _family(parts, confidence),
+    }
 
 
 def _family(parts: Mapping[tuple[str, ...], xr.Dataset], confidence: float) -> xr.Dataset:
-    """Measured ratio and the bound calculators' predictions over settings of p and s, and their rank agreement."""
+    """Measured ratio and the bound calculators' predictions over settings of p and s, and their
+    rank agreement.
+    """
     from attnlab.complexity import RankAgreement, SampleRatio, rank_agreement_with, sample_ratio
 
     settings = [(int(s), int(p)) for student, s, p in parts if student == "known-attention"]
     ratios: list[SampleRatio] = []
     for s, p in settings:
-        first, second = (parts[name, str(s), str(p)].error for name in ("baseline", "known-attention"))
+        first, second = (
+            parts[name, str(s), str(p)].error for name in ("baseline", "known-attention")
+        )
         pair = xr.align(first, second, join="inner", exclude=["size"])
         ratios.append(sample_ratio(*pair, 0.1, confidence=confidence))
     predicted = xr.concat(
-        [parts["known-attention", str(s), str(p)].predicted.mean("seed") for s, p in settings], dim="setting"
+        [parts["known-attention", str(s), str(p)].predicted.mean("seed") for s, p in settings],
+        dim="setting",
     )
     names = [str(name) for name in predicted.predictor.values]
 
@@ -106,7 +150,10 @@ def _family(parts: Mapping[tuple[str, ...], xr.Dataset], confidence: float) -> x
     moved = {name: agreement(name, 1) for name in names}
     data = xr.Dataset(
         {
-            "predicted": (("predictor", "setting"), predicted.transpose("predictor", "setting").values),
+            "predicted": (
+                ("predictor", "setting"),
+                predicted.transpose("predictor", "setting").values,
+            ),
             "ratio": ("setting", [one.value for one in ratios]),
             "ratio_low": ("setting", [one.interval.low for one in ratios]),
             "ratio_high": ("setting", [one.interval.high for one in ratios]),
@@ -119,7 +166,10 @@ def _family(parts: Mapping[tuple[str, ...], xr.Dataset], confidence: float) -> x
     )
     ends = {"": "estimate", "_low": "low", "_high": "high"}
     for tail, end in ends.items():
-        data[f"agreement{tail}"] = ("predictor", [getattr(found[name].interval, end) for name in names])
+        data[f"agreement{tail}"] = (
+            "predictor",
+            [getattr(found[name].interval, end) for name in names],
+        )
     data["agreement_kind"] = ("predictor", ["exact"] * len(names))
     return data
 
@@ -158,14 +208,24 @@ def _measure_moving(arms: Data, confidence: float = CONFIDENCE) -> Data:
 
 
 def _word_arm(teacher: str, student: str, sizes: Sequence[int], **more: Any) -> dict[str, Any]:
-    return {"teacher": teacher, "student": student, "sizes": tuple(sizes), "drawn": _FAR, **_WORDS, **more}
+    return {
+        "teacher": teacher,
+        "student": student,
+        "sizes": tuple(sizes),
+        "drawn": _FAR,
+        **_WORDS,
+        **more,
+    }
 
 
 def _self_attention(scale: Scale, seeds: int):
     """All students of a self-attention teacher, and two of a teacher without attention."""
     sizes = _WORD_SIZES[scale]
     students = ("baseline", "self-attention", "known-weights", "wrong-weights")
-    arms = {_label("self-attention", student): _word_arm("self-attention", student, sizes) for student in students}
+    arms = {
+        _label("self-attention", student): _word_arm("self-attention", student, sizes)
+        for student in students
+    }
     arms |= {_label("mlp", student): _word_arm("mlp", student, sizes) for student in students[:2]}
     return arm_plan(WORK, "self-attention", arms, seeds)
 
@@ -184,7 +244,9 @@ def _measure_self_attention(arms: Data, confidence: float = CONFIDENCE) -> Data:
 
 
 def _depth(scale: Scale, seeds: int):
-    """Known weights of one, two and three layers; learned ones at the largest size only, where a share is asked."""
+    """Known weights of one, two and three layers; learned ones at the largest size only, where a
+    share is asked.
+    """
     sizes = _WORD_SIZES[scale][:-1]
     arms, counts = {}, {}
     for depth in _DEPTHS:
@@ -202,12 +264,23 @@ def _depth(scale: Scale, seeds: int):
 
 def _measure_depth(arms: Data, confidence: float = CONFIDENCE) -> Data:
     parts = _parts(arms)
-    known = {("known-weights", int(d)): data for (student, d), data in parts.items() if student == "known-weights"}
+    known = {
+        ("known-weights", int(d)): data
+        for (student, d), data in parts.items()
+        if student == "known-weights"
+    }
     deepest = f"depth {_DEPTHS[-1]}"
     growth = {(f"depth {d}", "known-weights"): data for (_, d), data in known.items()}
     wrong = parts["wrong-weights", str(_DEPTHS[-1])]
-    against_wrong = {(deepest, "wrong weights"): wrong, ("depth 1", "wrong weights"): known["known-weights", 1]}
-    learned = {("multi-layer", int(d)): data for (student, d), data in parts.items() if student == "multi-layer"}
+    against_wrong = {
+        (deepest, "wrong weights"): wrong,
+        ("depth 1", "wrong weights"): known["known-weights", 1],
+    }
+    learned = {
+        ("multi-layer", int(d)): data
+        for (student, d), data in parts.items()
+        if student == "multi-layer"
+    }
     return {
         "depth": tabulate(known, Question(), dim="depth", confidence=confidence),
         "depth growth": tabulate(

@@ -11,25 +11,34 @@ from attnlab.studies._study import Data, Scale, Study, arm_plan
 _POOLING = "attnlab.studies._pooling:fit_pooling"
 _DIGITS = "attnlab.studies._digits:fit_digits"
 
-# Quick sentences come from a smaller dictionary; at both scales each student has sizes around its own crossing.
+# Quick sentences come from a smaller dictionary; at both scales each student has sizes around its
+# own crossing.
 _POOLING_SIZES: dict[Scale, dict[str, Any]] = {
     "quick": {
-        "dictionary": 2000, "embedding_dim": 4, "steps": 300, "batch_size": 32, "sentences": 2048,
-        "valid_sentences": 300, "test_sentences": 1000,
+        "dictionary": 2000,
+        "embedding_dim": 4,
+        "steps": 300,
+        "batch_size": 32,
+        "sentences": 2048,
+        "valid_sentences": 300,
+        "test_sentences": 1000,
     },
     "paper": {"step_sizes": (0.03, 0.1, 0.3)},
-}  # fmt: skip
+}
 _FEW, _MANY = "few", "many"
 _COUNTS: dict[Scale, dict[str, tuple[int, ...]]] = {
     "quick": {_FEW: (8, 16, 32, 64, 128), _MANY: (128, 256, 512, 1024, 2048)},
     "paper": {_FEW: (8, 16, 32, 64, 128), _MANY: (256, 512, 1024, 2048, 4096)},
 }
-# Plain descent, tuned by itself: rare words do not get Adam's large steps, and mean pooling needs far less.
+# Plain descent, tuned by itself: rare words do not get Adam's large steps, and mean pooling needs
+# far less.
 _DESCENT = {"optimizer": "descent", "step_sizes": (1.0, 4.0, 16.0, 64.0), "weight_decays": (0.0,)}
 
 
 def _pooling(scale: Scale, seeds: int):
-    """Mean and attention pooling, and a network that is told the topic words; at paper scale under descent as well."""
+    """Mean and attention pooling, and a network that is told the topic words; at paper scale under
+    descent as well.
+    """
     base, counts = _POOLING_SIZES[scale], _COUNTS[scale]
     arms = {
         "mean-pooling": {"student": "mean-pooling", "sizes": counts[_MANY]},
@@ -39,7 +48,9 @@ def _pooling(scale: Scale, seeds: int):
     if scale == "paper":
         for student in ("mean-pooling", "attention-pooling"):
             arms[f"{student}, descent"] = {"student": student, "sizes": counts[_FEW], **_DESCENT}
-    return arm_plan(_POOLING, "topic pooling", {label: base | arm for label, arm in arms.items()}, seeds)
+    return arm_plan(
+        _POOLING, "topic pooling", {label: base | arm for label, arm in arms.items()}, seeds
+    )
 
 
 def _measure_pooling(arms: Data, confidence: float = CONFIDENCE) -> Data:
@@ -71,9 +82,13 @@ _DIGIT_STEPS: dict[Scale, int] = {"quick": 200, "paper": 800}
 
 
 def _digits(scale: Scale, seeds: int):
-    """Two-layer networks on pixels, with the true, a wrong and no mask; patch attention on the largest sample."""
+    """Two-layer networks on pixels, with the true, a wrong and no mask; patch attention on the
+    largest sample.
+    """
     steps = {"steps": _DIGIT_STEPS[scale]}
-    arms = {student: {"student": student, "sizes": _DIGIT_SIZES[scale], **steps} for student in _DENSE}
+    arms = {
+        student: {"student": student, "sizes": _DIGIT_SIZES[scale], **steps} for student in _DENSE
+    }
     learned = ("patch-attention",) if scale == "quick" else ("patch-attention", "attention-pooling")
     arms |= {student: {"student": student, "sizes": (_IMAGES,), **steps} for student in learned}
     return arm_plan(_DIGITS, "digits", arms, seeds, first=_FIRST_SEED)
@@ -82,7 +97,9 @@ def _digits(scale: Scale, seeds: int):
 def _measure_digits(arms: Data, confidence: float = CONFIDENCE) -> Data:
     from attnlab.studies._explore_digits import PICTURES, pictures_of
 
-    curves = {(name, "digits"): arm.drop_vars(PICTURES, errors="ignore") for name, arm in arms.items()}
+    curves = {
+        (name, "digits"): arm.drop_vars(PICTURES, errors="ignore") for name, arm in arms.items()
+    }
     question = Question(0.3, "accuracy", falling=False, statistic="mean")
     table = tabulate(curves, question, dim="task", confidence=confidence)
     return {"digits": table, "digits pictures": pictures_of(arms, _IMAGES)}

@@ -1,4 +1,6 @@
-"""What does training word attention do, and does theory say so? The sweeps behind Lu et al. (2021), THEORY A3 to A6."""
+"""What does training word attention do, and does theory say so? The sweeps behind Lu et al. (2021),
+THEORY A3 to A6.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,10 @@ HEAD_KINDS = ("fixed", "linear", "two_layer")
 _ADAM = {"optimizer": "adam", "step_size": 0.01}
 _LEVELS = (0.1, 0.5)  # losses at which heads are compared
 
-# Quick runs are smaller, not shorter: sentences and dictionary shrink, words per sentence and steps stay, since what
-# is claimed of the end of training needs its steps. Theory's error falls with the number of sentences, so where a
-# prediction is judged the task keeps its size, and half of the seeds do.
+# Quick runs are smaller, not shorter: sentences and dictionary shrink, words per sentence and steps
+# stay, since what is claimed of the end of training needs its steps. Theory's error falls with the
+# number of sentences, so where a prediction is judged the task keeps its size, and half of the
+# seeds do.
 _SMALL: dict[Scale, dict[str, Any]] = {
     "paper": {},
     "quick": {"sentences": 400, "test_sentences": 200, "dictionary": 500},
@@ -51,10 +54,17 @@ def _fewer(scale: Scale, seeds: int) -> int:
 
 
 def _reference(scale: Scale, seeds: int):
-    base = {"record": "relation", "surroundings": True, "predict": True, "rows": 200 if scale == "paper" else 100}
+    base = {
+        "record": "relation",
+        "surroundings": True,
+        "predict": True,
+        "rows": 200 if scale == "paper" else 100,
+    }
     # The longest first, so that no process waits at the end.
     arms = {head: base | {"head": head, "ending": True} for head in reversed(HEAD_KINDS)}
-    arms["Adam"] = _SMALL[scale] | {"record": "relation", "surroundings": True, "steps": 2500} | _ADAM
+    arms["Adam"] = (
+        _SMALL[scale] | {"record": "relation", "surroundings": True, "steps": 2500} | _ADAM
+    )
     counts = dict.fromkeys(arms, _fewer(scale, seeds))
     if scale == "quick":
         counts["two_layer"] = max(1, seeds // 4)  # its steps are three times as dear
@@ -70,8 +80,15 @@ def _measure_reference(arms: Data) -> Data:
         found = measure_relation(run).merge(predicted_errors(run))
         found["rank_agreement"] = log_agreement(run)
         found["dip"] = suppression(run).dip.where(_ran(run))
-        for name in ("attention", "separation_score", "separation_norm", "predicted_score", "predicted_norm",
-                     "predicted_attention", "predicted_loss"):  # fmt: skip
+        for name in (
+            "attention",
+            "separation_score",
+            "separation_norm",
+            "predicted_score",
+            "predicted_norm",
+            "predicted_attention",
+            "predicted_loss",
+        ):
             found[name] = run[name]
         heads.append(found)
         endings.append(measure_endings(run))
@@ -99,7 +116,9 @@ def _starts(scale: Scale, seeds: int):
         "labels at random": small | {"label_noise": 1.0},
     }
     few = _fewer(scale, seeds)
-    return arm_plan(WORK, "starts", arms, dict.fromkeys(arms, few) | {"fixed 0.3": _more(scale, seeds)})
+    return arm_plan(
+        WORK, "starts", arms, dict.fromkeys(arms, few) | {"fixed 0.3": _more(scale, seeds)}
+    )
 
 
 def _ran(run: xr.Dataset) -> xr.DataArray:
@@ -113,7 +132,9 @@ def _measure_starts(arms: Data) -> Data:
     relation = []
     for head in ("fixed", "linear"):
         run = arms[f"{head} 0.1"]
-        found = xr.Dataset({"sen_error": sen_error(run, OTHERS), "score": run.score, "norm": run.norm})
+        found = xr.Dataset(
+            {"sen_error": sen_error(run, OTHERS), "score": run.score, "norm": run.norm}
+        )
         # The control: the same without |ν₀|², as if embeddings had started at zero.
         unstarted = run.assign(norm=run.norm.where(run.step > 0, 0.0))
         found["sen_error_without_start"] = sen_error(unstarted, OTHERS)
@@ -131,7 +152,9 @@ def _measure_starts(arms: Data) -> Data:
         "std 0.1": cast(xr.Dataset, xr.concat(relation, dim=axis("head", ("fixed", "linear")))),
         "std 0.3": dips[0],
         "std 1.0": dips[1],
-        "labels at random": random[["loss", "accuracy_test", "separation_score", "separation_norm", "attention"]],
+        "labels at random": random[
+            ["loss", "accuracy_test", "separation_score", "separation_norm", "attention"]
+        ],
     }
 
 
@@ -163,7 +186,9 @@ def _measure_capacity(arms: Data) -> Data:
     for name in CAPACITY_ARMS:
         run = arms[name]
         mean = run.score.mean("word")
-        one = xr.Dataset({"mean_score": mean, "loss": run.loss, "final_score": mean.isel(step=-1, drop=True)})
+        one = xr.Dataset(
+            {"mean_score": mean, "loss": run.loss, "final_score": mean.isel(step=-1, drop=True)}
+        )
         for level in _LEVELS:
             one[f"score_at_{level:g}"] = at_loss(mean, run.loss, level)
         found.append(one)
@@ -206,7 +231,10 @@ def _ablation(scale: Scale, seeds: int):
     for head in _FULL:
         for name in ABLATIONS:
             arms[f"{head} {name}"] = base | {"head": head, "trained": _kept(head, name)}
-    others = {name: base | {"head": head, "trained": parts} for name, (head, parts) in _combination_arms(scale).items()}
+    others = {
+        name: base | {"head": head, "trained": parts}
+        for name, (head, parts) in _combination_arms(scale).items()
+    }
     counts = dict.fromkeys(arms, seeds) | dict.fromkeys(others, min(seeds, 4))
     return arm_plan(WORK, "ablation", arms | others, counts)
 
@@ -214,9 +242,14 @@ def _ablation(scale: Scale, seeds: int):
 def _measure_ablation(arms: Data) -> Data:
     def curves(run: xr.Dataset) -> xr.Dataset:
         return xr.Dataset(
-            {"loss": run.loss, "accuracy_test": run.accuracy_test, "mean_score": run.score.mean("word"),
-             "mean_norm": run.norm.mean("word"), "mean_attention": run.attention.mean("word")}
-        )  # fmt: skip
+            {
+                "loss": run.loss,
+                "accuracy_test": run.accuracy_test,
+                "mean_score": run.score.mean("word"),
+                "mean_norm": run.norm.mean("word"),
+                "mean_attention": run.attention.mean("word"),
+            }
+        )
 
     heads = []
     for head in _FULL:
@@ -262,7 +295,14 @@ def _measure_beyond(arms: Data) -> Data:
     for name, arm in BEYOND_ARMS.items():
         run = arms[name]
         others = TopicSettings(**arm).others
-        one = xr.Dataset({"sen_error": sen_error(run, others), "score": run.score, "norm": run.norm, "loss": run.loss})
+        one = xr.Dataset(
+            {
+                "sen_error": sen_error(run, others),
+                "score": run.score,
+                "norm": run.norm,
+                "loss": run.loss,
+            }
+        )
         wrong = run.assign(query_norm=1.2 * run.query_norm)
         one["sen_error_wrong_query"] = sen_error(wrong, others)
         one["accuracy_test"], one["query_norm"] = run.accuracy_test, run.query_norm
@@ -277,8 +317,12 @@ BEYOND = Study("beyond", _beyond, _measure_beyond)
 
 
 def _asymptotics(scale: Scale, seeds: int):
-    arms = {head: {"head": head} for head in (("fixed",) if scale == "quick" else ("fixed", "linear"))}
-    return arm_plan("attnlab.studies._asymptotics:flow_far", "asymptotics", arms, _more(scale, seeds))
+    arms = {
+        head: {"head": head} for head in (("fixed",) if scale == "quick" else ("fixed", "linear"))
+    }
+    return arm_plan(
+        "attnlab.studies._asymptotics:flow_far", "asymptotics", arms, _more(scale, seeds)
+    )
 
 
 def _measure_asymptotics(arms: Data) -> Data:

@@ -1,4 +1,6 @@
-"""The work function behind every study of minima: one problem, many starts, each end certified (THEORY B3, B4)."""
+"""The work function behind every study of minima: one problem, many starts, each end certified
+(THEORY B3, B4).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,13 @@ if TYPE_CHECKING:
 
 WORK = "attnlab.studies._points:find_points"
 ON_VECTORS = ("baseline", "known-attention")
-ON_WORDS = ("words-baseline", "known-weights", "known-weights-plain", "self-attention", "multi-layer")
+ON_WORDS = (
+    "words-baseline",
+    "known-weights",
+    "known-weights-plain",
+    "self-attention",
+    "multi-layer",
+)
 MODELS = (*ON_VECTORS, *ON_WORDS)
 FLATNESS = ("largest", "trace", "trace_per_parameter", "keskar", "sam", "adaptive_sam", "petzka")
 
@@ -30,17 +38,18 @@ class PointSettings:
     """One problem and how its stationary points are looked for; the defaults are THEORY B3's.
 
     - ``seed`` draws teacher, data and starts; ``arm`` is a label and nothing else.
-    - ``model``: on 8 numbers of which a gate lets 2 through, ``"baseline"`` and ``"known-attention"`` (4 hidden
-      units); on 3 words of dimension 2, ``"words-baseline"`` (5 hidden units, about as many parameters as attention),
-      ``"known-weights"`` with a trained w_V, ``"known-weights-plain"`` without, ``"self-attention"``, and
-      ``"multi-layer"`` of two layers. The teacher is a gate, self-attention, or a stack of two layers.
-    - ``samples`` n with ``noise``, the first of ``drawn`` (n by default): problems of equally many drawn share one
-      compiled program; ``shuffled`` labels have nothing to do with their inputs. ``classes`` 0 is
-      regression; 2 label by the sign of the teacher's output, for cross-entropy.
-    - ``l2``: λ of ½λ‖θ‖²; ``starts`` at the ``scales`` in turn. ``saddles`` looks for stationary points of any kind
-      instead of minima.
-    - ``flat``: measures of flatness, ``"all"`` at every certified minimum, ``"lowest"`` at the one of least L, ``""``
-      nowhere. ``keep``: the points themselves.
+    - ``model``: on 8 numbers of which a gate lets 2 through, ``"baseline"`` and
+      ``"known-attention"`` (4 hidden units); on 3 words of dimension 2, ``"words-baseline"`` (5
+      hidden units, about as many parameters as attention), ``"known-weights"`` with a trained w_V,
+      ``"known-weights-plain"`` without, ``"self-attention"``, and ``"multi-layer"`` of two layers.
+      The teacher is a gate, self-attention, or a stack of two layers.
+    - ``samples`` n with ``noise``, the first of ``drawn`` (n by default): problems of equally many
+      drawn share one compiled program; ``shuffled`` labels have nothing to do with their inputs.
+      ``classes`` 0 is regression; 2 label by the sign of the teacher's output, for cross-entropy.
+    - ``l2``: λ of ½λ‖θ‖²; ``starts`` at the ``scales`` in turn. ``saddles`` looks for stationary
+      points of any kind instead of minima.
+    - ``flat``: measures of flatness, ``"all"`` at every certified minimum, ``"lowest"`` at the one
+      of least L, ``""`` nowhere. ``keep``: the points themselves.
     """
 
     arm: str = ""
@@ -62,9 +71,15 @@ class PointSettings:
     def __post_init__(self):
         if self.model not in MODELS:
             raise AttnlabError(f"model={self.model!r}: expected one of {', '.join(MODELS)}")
-        if min(self.samples, self.starts) < 1 or self.test_points < 2 or not self.scales or min(self.scales) <= 0:
+        if (
+            min(self.samples, self.starts) < 1
+            or self.test_points < 2
+            or not self.scales
+            or min(self.scales) <= 0
+        ):
             raise AttnlabError(
-                f"samples={self.samples}, starts={self.starts}, test_points={self.test_points}, scales={self.scales}: "
+                f"samples={self.samples}, starts={self.starts}, test_points={self.test_points}, "
+                f"scales={self.scales}: "
                 "expected positive numbers"
             )
         if self.drawn is not None and self.drawn < self.samples:
@@ -76,13 +91,15 @@ class PointSettings:
 
 
 def find_points(s: PointSettings, context: RunContext) -> xr.Dataset:
-    """Stationary points of one problem from every start, certified; labelled data, dimension ``start``.
+    """Stationary points of one problem from every start, certified; labelled data, dimension
+    ``start``.
 
-    ``kind`` as ``certify`` calls it, ``distance`` from there to the stationary point by Newton's method, ``error``
-    (``E(ŷ − g)²/Var g`` on noiseless points, or the share of wrong labels), ``loss`` without and ``value`` with the
-    penalty, ``gradient``, ``norm``, ``smallest`` and ``largest`` eigenvalue, ``zero_modes``, ``down`` (negative
-    eigenvalues), ``group`` (equal points share a number, −1 if not stationary), ``scale`` of the start; with ``flat``
-    the measures of flatness.
+    ``kind`` as ``certify`` calls it, ``distance`` from there to the stationary point by Newton's
+    method, ``error`` (``E(ŷ − g)²/Var g`` on noiseless points, or the share of wrong labels),
+    ``loss`` without and ``value`` with the penalty, ``gradient``, ``norm``, ``smallest`` and
+    ``largest`` eigenvalue, ``zero_modes``, ``down`` (negative eigenvalues), ``group`` (equal points
+    share a number, −1 if not stationary), ``scale`` of the start; with ``flat`` the measures of
+    flatness.
     """
     import jax
     import jax.numpy as jnp
@@ -143,14 +160,19 @@ def make_problem(s: PointSettings, key: jax.Array) -> Made:
     teacher_key, data_key, test_key, start_key = (jax.random.fold_in(key, k) for k in range(4))
     teacher, config = _teacher(s, teacher_key), _config(s)
     count = s.samples if s.drawn is None else s.drawn
-    train, test = _drawn(s, teacher, count, data_key, True), _drawn(s, teacher, s.test_points, test_key, False)
+    train, test = (
+        _drawn(s, teacher, count, data_key, True),
+        _drawn(s, teacher, s.test_points, test_key, False),
+    )
     if s.shuffled:
         train["y"] = jax.random.permutation(jax.random.fold_in(data_key, 1), train["y"])
-    # Of the samples drawn only the first n count: mean over all of weight² r² is mean over those of r².
+    # Of the samples drawn only the first n count: mean over all of weight² r² is mean over those of
+    # r².
     train["weight"] = jnp.where(jnp.arange(count) < s.samples, (count / s.samples) ** 0.5, 0.0)
     loss = _loss(s)
     models = [
-        _scaled(config, s.scales[k % len(s.scales)]).init(jax.random.fold_in(start_key, k)) for k in range(s.starts)
+        _scaled(config, s.scales[k % len(s.scales)]).init(jax.random.fold_in(start_key, k))
+        for k in range(s.starts)
     ]
     problem = Problem.of(models[0], loss, train, l2=s.l2, trained=trained_parts)
     starts = jnp.stack([problem.flatten(model) for model in models])
@@ -168,7 +190,9 @@ def _attention() -> SelfAttentionConfig:
     """THEORY B3: t=2, p=3, d_q=d_v=2, d=3, logits × 3/d_q."""
     from attnlab.models import SelfAttentionConfig
 
-    return SelfAttentionConfig(dim=2, words=3, query_dim=2, value_dim=2, width=3, scale="dim", factor=3.0)
+    return SelfAttentionConfig(
+        dim=2, words=3, query_dim=2, value_dim=2, width=3, scale="dim", factor=3.0
+    )
 
 
 def _teacher(s: PointSettings, key: jax.Array) -> Any:
@@ -188,7 +212,13 @@ def _teacher(s: PointSettings, key: jax.Array) -> Any:
 
 
 def _config(s: PointSettings) -> Any:
-    from attnlab.models import BaselineConfig, Gate, KnownAttentionConfig, KnownWeightsConfig, MultiLayerConfig
+    from attnlab.models import (
+        BaselineConfig,
+        Gate,
+        KnownAttentionConfig,
+        KnownWeightsConfig,
+        MultiLayerConfig,
+    )
 
     base = _attention()
     return {
@@ -223,7 +253,11 @@ def _drawn(s: PointSettings, teacher: Any, n: int, key: jax.Array, noisy: bool) 
 def _outputs(model: Any, data: Any) -> Any:
     import jax
 
-    return jax.vmap(model.weighted)(data["x"], data["a"]) if "a" in data else jax.vmap(model)(data["x"])
+    return (
+        jax.vmap(model.weighted)(data["x"], data["a"])
+        if "a" in data
+        else jax.vmap(model)(data["x"])
+    )
 
 
 def _differences(model: Any, data: Any) -> Any:
@@ -248,5 +282,8 @@ def _flat(problem: Problem, thetas: Any, wanted: list[bool]) -> dict[str, list[f
     """The measures at certified minima, nan elsewhere."""
     from attnlab.landscape import flatness
 
-    rows = [flatness(problem, theta).measures if ok else {} for theta, ok in zip(thetas, wanted, strict=True)]
+    rows = [
+        flatness(problem, theta).measures if ok else {}
+        for theta, ok in zip(thetas, wanted, strict=True)
+    ]
     return {f"flat_{name}": [row.get(name, np.nan) for row in rows] for name in FLATNESS}

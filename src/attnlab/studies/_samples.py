@@ -1,4 +1,6 @@
-"""The work function behind every learning curve of a teacher: one student, one seed, all sample sizes and tunings."""
+"""The work function behind every learning curve of a teacher: one student, one seed, all sample
+sizes and tunings.
+"""
 
 from __future__ import annotations
 
@@ -25,21 +27,23 @@ _BOUND_SAMPLES = 4096
 
 @dataclass(frozen=True)
 class SampleSettings:
-    """One student fitted to one teacher at several sample sizes (THEORY B2); the defaults are the masks' protocol.
+    """One student fitted to one teacher at several sample sizes (THEORY B2); the defaults are the
+    masks' protocol.
 
-    - ``seed`` draws teacher, samples and initial parameters, so that students of equal seed are paired; ``arm`` is a
-      label and nothing else.
-    - ``teacher``: a kind of ``make_teacher``, or ``"file.py:function"``, a function of a key that returns an object
-      with ``sample(n, key=…, noisy=…)``. ``classes`` 0 is regression; 2 or more make the teacher label its inputs, and
-      ``noise`` is then the share of labels that are flipped.
-    - ``student``: a name, or ``"file.py:function"``, a function of (key, shape) that returns an Equinox module.
-      ``width``: the baseline's hidden units (8 on vectors, 24 on matrices by default); ``depth``: layers of a
-      multi-layer teacher or student.
-    - ``sizes``: numbers of training samples, out of ``drawn`` (the largest size by default): runs with as many sizes
-      and equally many drawn share one compiled program.
-    - Tuning, the same for every student: all pairs of ``step_sizes`` and ``weight_decays``, chosen by the loss on
-      ``valid_points`` further samples.
-    - ``code``: a fingerprint of files that teacher or student are read from, so that a changed file is run anew.
+    - ``seed`` draws teacher, samples and initial parameters, so that students of equal seed are
+      paired; ``arm`` is a label and nothing else.
+    - ``teacher``: a kind of ``make_teacher``, or ``"file.py:function"``, a function of a key that
+      returns an object with ``sample(n, key=…, noisy=…)``. ``classes`` 0 is regression; 2 or more
+      make the teacher label its inputs, and ``noise`` is then the share of labels that are flipped.
+    - ``student``: a name, or ``"file.py:function"``, a function of (key, shape) that returns an
+      Equinox module. ``width``: the baseline's hidden units (8 on vectors, 24 on matrices by
+      default); ``depth``: layers of a multi-layer teacher or student.
+    - ``sizes``: numbers of training samples, out of ``drawn`` (the largest size by default): runs
+      with as many sizes and equally many drawn share one compiled program.
+    - Tuning, the same for every student: all pairs of ``step_sizes`` and ``weight_decays``, chosen
+      by the loss on ``valid_points`` further samples.
+    - ``code``: a fingerprint of files that teacher or student are read from, so that a changed file
+      is run anew.
     """
 
     arm: str = ""
@@ -66,10 +70,13 @@ class SampleSettings:
 
     def __post_init__(self):
         if not self.sizes or min(self.sizes) < 1 or (np.diff(self.sizes) <= 0).any():
-            raise AttnlabError(f"sizes={list(self.sizes)}: expected increasing positive numbers of samples")
+            raise AttnlabError(
+                f"sizes={list(self.sizes)}: expected increasing positive numbers of samples"
+            )
         if min(self.test_points, self.valid_points) < 2:
             raise AttnlabError(
-                f"test_points={self.test_points}, valid_points={self.valid_points}: expected at least 2 of each"
+                f"test_points={self.test_points}, valid_points={self.valid_points}: expected at "
+                "least 2 of each"
             )
         if self.classes == 1 or self.classes < 0:
             raise AttnlabError(f"classes={self.classes}: expected 0 for regression, or at least 2")
@@ -97,7 +104,9 @@ class SampleSettings:
         if self.teacher == "multi-layer":
             more["depth"] = self.depth
         if self.classes:
-            return make_label_teacher(self.teacher, key=key, classes=self.classes, flip=self.noise, **more)
+            return make_label_teacher(
+                self.teacher, key=key, classes=self.classes, flip=self.noise, **more
+            )
         return make_teacher(self.teacher, key=key, noise=self.noise, **more)
 
     def learner(self, source: Source, shape: tuple[int, ...]) -> Student:
@@ -106,15 +115,18 @@ class SampleSettings:
 
         if ":" in self.student:
             return own_student(load_function(self.student, "student"), shape)
-        return make_student(self.student, source, width=self.width, depth=self.depth, temperature=self.temperature)
+        return make_student(
+            self.student, source, width=self.width, depth=self.depth, temperature=self.temperature
+        )
 
 
 def fit_samples(s: SampleSettings, context: RunContext) -> xr.Dataset:
     """Fit one student to one seed's teacher at every size; labelled data, dimension ``size``.
 
-    ``error`` is ``E(ŷ − g)²/Var g`` on noiseless points (the share of wrong labels for classes); ``valid_loss``,
-    ``train_loss``, ``settling`` and the chosen ``step_size`` and ``weight_decay`` stand beside it. Students that attend
-    by a known rule also have ``predicted``, the bound calculators' ratios (dimension ``predictor``).
+    ``error`` is ``E(ŷ − g)²/Var g`` on noiseless points (the share of wrong labels for classes);
+    ``valid_loss``, ``train_loss``, ``settling`` and the chosen ``step_size`` and ``weight_decay``
+    stand beside it. Students that attend by a known rule also have ``predicted``, the bound
+    calculators' ratios (dimension ``predictor``).
     """
     import jax
 
@@ -124,25 +136,44 @@ def fit_samples(s: SampleSettings, context: RunContext) -> xr.Dataset:
     x, _ = source.sample(1, key=source_key)
     student = s.learner(source, np.shape(x)[1:])
     found = fit_curve(
-        source, student, s.sizes, key=curve_key, recipe=s.recipe(), step_sizes=s.step_sizes,
-        weight_decays=s.weight_decays, test_points=s.test_points, valid_points=s.valid_points, drawn=s.drawn,
+        source,
+        student,
+        s.sizes,
+        key=curve_key,
+        recipe=s.recipe(),
+        step_sizes=s.step_sizes,
+        weight_decays=s.weight_decays,
+        test_points=s.test_points,
+        valid_points=s.valid_points,
+        drawn=s.drawn,
         dtype=s.dtype,
-    )  # fmt: skip
+    )
     ratios = predicted_ratios(source, student, bound_key)
     if not ratios:
         return found
-    return found.assign(predicted=("predictor", list(ratios.values()))).assign_coords(predictor=list(ratios))
+    return found.assign(predicted=("predictor", list(ratios.values()))).assign_coords(
+        predictor=list(ratios)
+    )
 
 
 def fit_curve(
-    source: Source, student: Student, sizes: Sequence[int], *, key: jax.Array, recipe: Recipe | None = None,
-    step_sizes: Sequence[float] = (0.02,), weight_decays: Sequence[float] = (0.0, 0.1), test_points: int = 2000,
-    valid_points: int = 500, drawn: int | None = None, dtype: str = "float32",
-) -> xr.Dataset:  # fmt: skip
+    source: Source,
+    student: Student,
+    sizes: Sequence[int],
+    *,
+    key: jax.Array,
+    recipe: Recipe | None = None,
+    step_sizes: Sequence[float] = (0.02,),
+    weight_decays: Sequence[float] = (0.0, 0.1),
+    test_points: int = 2000,
+    valid_points: int = 500,
+    drawn: int | None = None,
+    dtype: str = "float32",
+) -> xr.Dataset:
     """One student's learning curve on one source: for each size the fit that validation chose.
 
-    Samples are nested, and a function of ``key`` alone: other students see the same ones. Validation and test points
-    are not counted in the sizes.
+    Samples are nested, and a function of ``key`` alone: other students see the same ones.
+    Validation and test points are not counted in the sizes.
 
     >>> import jax
     >>> from attnlab.models import make_teacher
@@ -165,14 +196,23 @@ def fit_curve(
         for n, draw, noisy in zip(counts, draws, (True, True, False), strict=True)
     )
     fits = fit_grid(
-        _InType(student.start, dtype), SampleLoss(student.answer), SampleMeasure(student.answer), train,
-        {"valid": valid, "test": test}, sizes=sizes, key=fit_key, step_sizes=step_sizes, weight_decays=weight_decays,
+        _InType(student.start, dtype),
+        SampleLoss(student.answer),
+        SampleMeasure(student.answer),
+        train,
+        {"valid": valid, "test": test},
+        sizes=sizes,
+        key=fit_key,
+        step_sizes=step_sizes,
+        weight_decays=weight_decays,
         recipe=recipe or Recipe(),
-    )  # fmt: skip
+    )
     return choose(fits)
 
 
-def _drawn(source: Source, student: Student, n: int, key: jax.Array, noisy: bool, dtype: str) -> dict[str, Any]:
+def _drawn(
+    source: Source, student: Student, n: int, key: jax.Array, noisy: bool, dtype: str
+) -> dict[str, Any]:
     """What a student is given of ``n`` samples, and their labels; floats in one type."""
     import jax
     import jax.numpy as jnp
@@ -180,7 +220,8 @@ def _drawn(source: Source, student: Student, n: int, key: jax.Array, noisy: bool
     x, y = source.sample(n, key=key, noisy=noisy)
     if len(x) != n or np.shape(y) != (n,):
         raise AttnlabError(
-            f"the source gave inputs of shape {np.shape(x)} and labels of shape {np.shape(y)} for n={n}; expected "
+            f"the source gave inputs of shape {np.shape(x)} and labels of shape {np.shape(y)} for "
+            f"n={n}; expected "
             f"({n}, …) and ({n},)"
         )
 
@@ -202,7 +243,9 @@ class _InType:
         import equinox as eqx
         import jax
 
-        return jax.tree.map(lambda a: a.astype(self.dtype) if eqx.is_inexact_array(a) else a, self.start(key))
+        return jax.tree.map(
+            lambda a: a.astype(self.dtype) if eqx.is_inexact_array(a) else a, self.start(key)
+        )
 
 
 @dataclass(frozen=True)
@@ -229,7 +272,9 @@ class SampleLoss:
 
 @dataclass(frozen=True)
 class SampleMeasure:
-    """``valid_loss`` and the ``error`` on test points: ``E(ŷ − g)²/Var g``, or the share of wrong labels."""
+    """``valid_loss`` and the ``error`` on test points: ``E(ŷ − g)²/Var g``, or the share of wrong
+    labels.
+    """
 
     answer: Callable[[Any, Any], Any]
 
@@ -251,13 +296,16 @@ class SampleMeasure:
 def _expect(right: bool, expected: str, outputs: Any) -> None:
     if not right:
         raise AttnlabError(
-            f"the model's outputs for a batch have shape {outputs.shape}; expected {expected}: does the model return "
+            f"the model's outputs for a batch have shape {outputs.shape}; expected {expected}: "
+            "does the model return "
             "an array of shape () for one input?"
         )
 
 
 def predicted_ratios(source: Source, student: Student, key: jax.Array) -> dict[str, float]:
-    """The bound calculators' ratios of raw against attended inputs; none for students that do not attend by a rule."""
+    """The bound calculators' ratios of raw against attended inputs; none for students that do not
+    attend by a rule.
+    """
     from attnlab.complexity import bound_ratios
     from attnlab.studies._students import Attended, Weights
 

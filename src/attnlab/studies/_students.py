@@ -25,15 +25,19 @@ from attnlab.models import (
     VacuousMask,
 )
 
-VECTOR_WIDTH, MATRIX_WIDTH = 8, 24  # THEORY B2: hidden units of the baseline on vectors and on matrices
+VECTOR_WIDTH, MATRIX_WIDTH = (
+    8,
+    24,
+)  # THEORY B2: hidden units of the baseline on vectors and on matrices
 _BLOCK = 512
 
 
 class Source(Protocol):
     """Where samples come from: one object per seed, such as a ``Teacher``.
 
-    ``sample(n, key=…, noisy=…)`` gives inputs (n, …) and labels (n,): floats for regression, whole numbers for classes.
-    From one key, a smaller sample must be the start of a larger one. Without noise the labels are the truth.
+    ``sample(n, key=…, noisy=…)`` gives inputs (n, …) and labels (n,): floats for regression, whole
+    numbers for classes. From one key, a smaller sample must be the start of a larger one. Without
+    noise the labels are the truth.
     """
 
     def sample(self, n: int, *, key: Array, noisy: bool = True) -> tuple[Any, Any]:
@@ -46,7 +50,8 @@ class Student:
     """What is fitted: how it starts, what it is given of an input, and how it answers.
 
     - ``start(key)`` → module;
-    - ``given(source, x)`` → arrays (samples, …), computed once for all samples, as x ⊙ f(x) for a known f;
+    - ``given(source, x)`` → arrays (samples, …), computed once for all samples, as x ⊙ f(x) for a
+      known f;
     - ``answer(module, sample)`` → a number, or one number per class.
     """
 
@@ -108,7 +113,9 @@ class Attended:
 
 @dataclass(frozen=True)
 class Weights:
-    """``(x, a(x))`` with the teacher's attention weights; wrong ones look ``turn`` words further than they should."""
+    """``(x, a(x))`` with the teacher's attention weights; wrong ones look ``turn`` words further
+    than they should.
+    """
 
     turn: int = 0
 
@@ -141,13 +148,15 @@ def make_student(
     """
     if not isinstance(source, Teacher | LabelTeacher):
         raise AttnlabError(
-            f"student {name!r} is made for attnlab's teachers; with a source of your own, give 'file.py:function'"
+            f"student {name!r} is made for attnlab's teachers; with a source of your own, give "
+            "'file.py:function'"
         )
     shape = source.shape
     known = VECTOR_STUDENTS if len(shape) == 1 else MATRIX_STUDENTS
     if name not in known:
         raise AttnlabError(
-            f"student {name!r}: for inputs of shape {shape} the students are {', '.join(known)}; or give your own as "
+            f"student {name!r}: for inputs of shape {shape} the students are {', '.join(known)}; "
+            "or give your own as "
             "'file.py:function', a function of (key, shape) that returns an Equinox module"
         )
     outputs = _outputs(source)
@@ -160,12 +169,16 @@ def _outputs(source: Any) -> int:
     return source.classes if isinstance(source, LabelTeacher) and source.classes > 2 else 1
 
 
-def _vector_student(name: str, source: Any, p: int, width: int, temperature: float, outputs: int) -> Student:
+def _vector_student(
+    name: str, source: Any, p: int, width: int, temperature: float, outputs: int
+) -> Student:
     head = Start(BaselineConfig(p, width, outputs, temperature))
     if name == "baseline":
         return Student(head, as_it_is, call)
     if name == "self-attention":
-        sizes = SelfAttentionConfig(dim=1, words=p, query_dim=1, value_dim=1, width=width, outputs=outputs)
+        sizes = SelfAttentionConfig(
+            dim=1, words=p, query_dim=1, value_dim=1, width=width, outputs=outputs
+        )
         return Student(Start(replace(sizes, temperature=temperature)), _as_row, call)
     return Student(head, Attended(_mask(name, source, p)), call)
 
@@ -181,11 +194,16 @@ def _mask(name: str, source: Any, p: int) -> Callable[[Array], Array]:
     if name == "vacuous-mask":
         return VacuousMask(p)
     if own is None:
-        raise AttnlabError(f"student {name!r}: this teacher has no mask to know; take 'baseline' or 'vacuous-mask'")
+        raise AttnlabError(
+            f"student {name!r}: this teacher has no mask to know; take 'baseline' or 'vacuous-mask'"
+        )
     if name == "known-attention":
         return own
     if isinstance(own, MovingBlock):
-        raise AttnlabError("student 'wrong-mask': a moving block has no place that could be wrong; take a static mask")
+        raise AttnlabError(
+            "student 'wrong-mask': a moving block has no place that could be wrong; take a static "
+            "mask"
+        )
     assert isinstance(own, StaticMask | Gate)
     return StaticMask(own.relevant, p).wrong()
 
@@ -197,10 +215,14 @@ def _matrix_student(
     if name == "baseline":
         return Student(Start(BaselineConfig(t * p, width, outputs, temperature)), as_it_is, call)
     # The sizes and the scale of the teacher; its large queries are for it to know.
-    base = replace(TEACHER_ATTENTION, query_scale=1.0, dim=t, words=p, temperature=temperature, outputs=outputs)
+    base = replace(
+        TEACHER_ATTENTION, query_scale=1.0, dim=t, words=p, temperature=temperature, outputs=outputs
+    )
     if name == "self-attention":
         return Student(Start(base), as_it_is, call)
     stack = MultiLayerConfig(base, depth)
     if name == "multi-layer":
         return Student(Start(stack), as_it_is, call)
-    return Student(Start(KnownWeightsConfig(stack)), Weights(turn=int(name == "wrong-weights")), weighted)
+    return Student(
+        Start(KnownWeightsConfig(stack)), Weights(turn=int(name == "wrong-weights")), weighted
+    )

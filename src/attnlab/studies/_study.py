@@ -24,9 +24,10 @@ Data = Mapping[str, "xr.Dataset"]
 class Study:
     """One question.
 
-    - ``plan(scale, seeds)``: the sweep to run: some *arms* (settings to compare), each with the same seeds;
-    - ``measure(arms)``: labelled data sets that claims judge and figures draw, from one data set per arm; a study that
-      finds intervals by itself takes ``confidence`` as well.
+    - ``plan(scale, seeds)``: the sweep to run: some *arms* (settings to compare), each with the
+      same seeds;
+    - ``measure(arms)``: labelled data sets that claims judge and figures draw, from one data set
+      per arm; a study that finds intervals by itself takes ``confidence`` as well.
     """
 
     name: str
@@ -42,22 +43,35 @@ class Study:
 
 
 def arm_plan(
-    work: str, name: str, arms: Mapping[str, Mapping[str, Any]], seeds: int | Mapping[str, int], *, first: int = 0
+    work: str,
+    name: str,
+    arms: Mapping[str, Mapping[str, Any]],
+    seeds: int | Mapping[str, int],
+    *,
+    first: int = 0,
 ) -> Plan:
-    """A sweep of arms × seeds. The work function's settings have the fields ``arm`` (only a label) and ``seed``.
+    """A sweep of arms × seeds. The work function's settings have the fields ``arm`` (only a label)
+    and ``seed``.
 
-    ``seeds`` may differ from arm to arm: then it is a number by label. They are counted from ``first``.
+    ``seeds`` may differ from arm to arm: then it is a number by label. They are counted from
+    ``first``.
     """
     counts = seeds if isinstance(seeds, Mapping) else dict.fromkeys(arms, seeds)
-    settings = [{**arm, "arm": label, "seed": first + k} for label, arm in arms.items() for k in range(counts[label])]
+    settings = [
+        {**arm, "arm": label, "seed": first + k}
+        for label, arm in arms.items()
+        for k in range(counts[label])
+    ]
     return Plan.of_list(work, name=name, settings=settings)
 
 
 def split_arms(data: xr.Dataset, *, keep_failed: bool = False) -> dict[str, xr.Dataset]:
-    """One data set per arm with a ``seed`` dimension, from a sweep's data set with a ``run`` dimension.
+    """One data set per arm with a ``seed`` dimension, from a sweep's data set with a ``run``
+    dimension.
 
-    Rows that no run of an arm has (another arm records other steps) are dropped, and so are failed runs unless
-    ``keep_failed``: then they are nan, so that what was asked for and is missing can be counted.
+    Rows that no run of an arm has (another arm records other steps) are dropped, and so are failed
+    runs unless ``keep_failed``: then they are nan, so that what was asked for and is missing can be
+    counted.
     """
     arms: dict[str, xr.Dataset] = {}
     for label in dict.fromkeys(data.arm.values.tolist()):

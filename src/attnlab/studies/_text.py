@@ -1,4 +1,6 @@
-"""The work function behind the studies of real text (THEORY A7): one run of word attention on labelled sentences."""
+"""The work function behind the studies of real text (THEORY A7): one run of word attention on
+labelled sentences.
+"""
 
 from __future__ import annotations
 
@@ -37,16 +39,19 @@ _SPLIT_SEED = 0  # the split of a source without one is part of the source, the 
 
 @dataclass(frozen=True)
 class TextSettings:
-    """One training run on real text; the defaults are THEORY A7's for the fixed head (linear: dim 100, 30 000 steps).
+    """One training run on real text; the defaults are THEORY A7's for the fixed head (linear: dim
+    100, 30 000 steps).
 
-    - ``seed`` draws the initial parameters; sentences are the same in all runs. ``arm`` is a label and nothing else.
-    - ``source``: ``"rotten-tomatoes"``, or the path of a file, or of a folder with training, validation and test file;
-      ``data``: the content hash that it must have (``TextParts.hash``), so that stored runs belong to their data.
+    - ``seed`` draws the initial parameters; sentences are the same in all runs. ``arm`` is a label
+      and nothing else.
+    - ``source``: ``"rotten-tomatoes"``, or the path of a file, or of a folder with training,
+      validation and test file; ``data``: the content hash that it must have (``TextParts.hash``),
+      so that stored runs belong to their data.
     - ``every``: recorded steps, on which the best validation loss is looked for.
     - ``permuted``: training labels in random order, drawn by the seed: the control.
     - ``surroundings``: record what the refined relation needs. ``top``: words kept in the tables.
-    - ``batch_size``: sentences a step, all by default. ``keep``: the model of the best validation loss, as scores and
-      projected table, and the attention of some test sentences along training.
+    - ``batch_size``: sentences a step, all by default. ``keep``: the model of the best validation
+      loss, as scores and projected table, and the attention of some test sentences along training.
     """
 
     arm: str = ""
@@ -83,10 +88,12 @@ class TextSettings:
 
 @dataclass(frozen=True, eq=False)
 class TextParts:
-    """Training, validation and test sentences over the training vocabulary, and what a source is known by.
+    """Training, validation and test sentences over the training vocabulary, and what a source is
+    known by.
 
-    ``sentences`` are the training sentences as they stood in the source, one for each of ``train``; ``dropped`` says
-    how many sentences of each part have no known word and are left out, ``unknown`` the share of unknown words.
+    ``sentences`` are the training sentences as they stood in the source, one for each of ``train``;
+    ``dropped`` says how many sentences of each part have no known word and are left out,
+    ``unknown`` the share of unknown words.
     """
 
     train: Corpus
@@ -99,7 +106,9 @@ class TextParts:
 
     @property
     def is_sst2(self) -> bool:
-        """Whether this is SST-2 with its own split, by its numbers of sentences: what the thresholds were set on."""
+        """Whether this is SST-2 with its own split, by its numbers of sentences: what the
+        thresholds were set on.
+        """
         sizes = tuple(len(part) for part in (self.train, self.valid, self.test))
         return len(self.train.classes) == 2 and sizes == _SST2
 
@@ -115,7 +124,8 @@ def plain_words(text: str) -> list[str]:
 
 @lru_cache(maxsize=2)
 def text_parts(source: str) -> TextParts:
-    """Read a source: Rotten Tomatoes (8 : 1 : 1, a fixed split), one file (split alike), or a folder with three.
+    """Read a source: Rotten Tomatoes (8 : 1 : 1, a fixed split), one file (split alike), or a
+    folder with three.
 
     A folder that ``Prepared.save`` wrote is opened as it is.
     """
@@ -127,18 +137,24 @@ def text_parts(source: str) -> TextParts:
     texts = _texts(source)
     vocabulary = Vocabulary.of(texts[0].texts, tokenizer=plain_words)
     indexed = [
-        index_texts(part.texts, part.labels, vocabulary, classes=texts[0].classes, tokenizer=plain_words)
+        index_texts(
+            part.texts, part.labels, vocabulary, classes=texts[0].classes, tokenizer=plain_words
+        )
         for part in texts
     ]
     train, valid, test = (one.corpus for one in indexed)
-    digest = hashlib.sha256("".join(corpus.content_hash for corpus in (train, valid, test)).encode()).hexdigest()
+    digest = hashlib.sha256(
+        "".join(corpus.content_hash for corpus in (train, valid, test)).encode()
+    ).hexdigest()
     return TextParts(
-        train, valid, test,
+        train,
+        valid,
+        test,
         sentences=tuple(texts[0].texts[i] for i in indexed[0].kept),
         dropped=(len(indexed[0].wordless), len(indexed[1].wordless), len(indexed[2].wordless)),
         unknown=(indexed[0].unknown_share, indexed[1].unknown_share, indexed[2].unknown_share),
         hash=digest[:16],
-    )  # fmt: skip
+    )
 
 
 def _texts(source: str) -> tuple[Texts, Texts, Texts]:
@@ -159,12 +175,17 @@ def _texts(source: str) -> tuple[Texts, Texts, Texts]:
 
 def _part_file(folder: Path, part: str) -> Path:
     """The one file of a folder whose name says that it is this part."""
-    names = sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
-    found = [file for file in names if set(re.split(r"[._\-\s]", file.name.lower())) & set(_PARTS[part])]
+    names = sorted(
+        file for file in folder.iterdir() if file.is_file() and not file.name.startswith(".")
+    )
+    found = [
+        file for file in names if set(re.split(r"[._\-\s]", file.name.lower())) & set(_PARTS[part])
+    ]
     if len(found) != 1:
         shown = ", ".join(file.name for file in (found or names)[:8]) or "nothing"
         raise AttnlabError(
-            f"{folder}: expected one file with {' or '.join(map(repr, _PARTS[part]))} in its name (stsa.binary.train, "
+            f"{folder}: expected one file with {' or '.join(map(repr, _PARTS[part]))} in its name "
+            "(stsa.binary.train, "
             f"…), found {len(found)}: {shown}"
         )
     return found[0]
@@ -173,21 +194,25 @@ def _part_file(folder: Path, part: str) -> Path:
 def train_text(settings: TextSettings, context: RunContext) -> xr.Dataset:
     """Train once; keep curves over steps and tables of the top words, not every word at every step.
 
-    Of very many sentences curves, pairs and the deletion test look at some (``_text_sample``); training sees all.
+    Of very many sentences curves, pairs and the deletion test look at some (``_text_sample``);
+    training sees all.
 
-    - (step): ``loss``, ``accuracy``, ``loss_valid``, ``accuracy_valid``, ``accuracy_test``; means over sentences of
-      purity, its null, excess and frequency of the top-attended word (``attended_…``) and of the least attended one.
+    - (step): ``loss``, ``accuracy``, ``loss_valid``, ``accuracy_valid``, ``accuracy_test``; means
+      over sentences of purity, its null, excess and frequency of the top-attended word
+      (``attended_…``) and of the least attended one.
     - ``best_step``: the recorded step of the lowest validation loss; ``query_norm``.
-    - (moment: best, final; rank): ``top_word`` and its score, norm, purity, excess, frequency, onset, leaning, others;
-      at the best step (rank): ``scaled_norm``, ``predicted_scaled_norm``, ``sen_error``, ``sen_error_wrong_query`` and,
-      if asked for, ``sen_error_refined``.
-    - ``deletion_…``: the deletion test of the best model on test sentences; ``pair_…``: words that compete.
+    - (moment: best, final; rank): ``top_word`` and its score, norm, purity, excess, frequency,
+      onset, leaning, others; at the best step (rank): ``scaled_norm``, ``predicted_scaled_norm``,
+      ``sen_error``, ``sen_error_wrong_query`` and, if asked for, ``sen_error_refined``.
+    - ``deletion_…``: the deletion test of the best model on test sentences; ``pair_…``: words that
+      compete.
     """
     s = settings
     parts = text_parts(s.source)
     if s.data and s.data != parts.hash:
         raise AttnlabError(
-            f"the texts of {s.source!r} are not those that the plan was made for (content {parts.hash}, expected "
+            f"the texts of {s.source!r} are not those that the plan was made for (content "
+            f"{parts.hash}, expected "
             f"{s.data}): start again with the changed files"
         )
     corpus, words = _training(s, context.root_seed)
@@ -216,17 +241,23 @@ def _training(s: TextSettings, root_seed: int) -> tuple[Corpus, xr.Dataset]:
 
 
 @lru_cache(maxsize=2)
-def _labelled(source: str, permutations: int, permuted: tuple[int, int] | None) -> tuple[Corpus, xr.Dataset]:
+def _labelled(
+    source: str, permutations: int, permuted: tuple[int, int] | None
+) -> tuple[Corpus, xr.Dataset]:
     from attnlab.dynamics import excess_purity
 
     corpus = text_parts(source).train
     if permuted is not None:
         labels = np.random.default_rng(permuted).permutation(corpus.labels)
         corpus = dataclasses.replace(corpus, labels=labels)
-    return corpus, excess_purity(corpus, seed=0, permutations=permutations_for(corpus, permutations))
+    return corpus, excess_purity(
+        corpus, seed=0, permutations=permutations_for(corpus, permutations)
+    )
 
 
-def _trained(s: TextSettings, corpus: Corpus, parts: TextParts, root_seed: int) -> tuple[xr.Dataset, WordAttention]:
+def _trained(
+    s: TextSettings, corpus: Corpus, parts: TextParts, root_seed: int
+) -> tuple[xr.Dataset, WordAttention]:
     """What was recorded of all words, and the model of the best validation loss."""
     from attnlab.dynamics import Surroundings
     from attnlab.models import WordAttentionConfig
@@ -242,10 +273,17 @@ def _trained(s: TextSettings, corpus: Corpus, parts: TextParts, root_seed: int) 
     )
 
     config = WordAttentionConfig.for_corpus(
-        corpus, head=s.head, embedding_dim=s.dim, key_dim=s.query_dim, embedding_std=s.embedding_std,
+        corpus,
+        head=s.head,
+        embedding_dim=s.dim,
+        key_dim=s.query_dim,
+        embedding_std=s.embedding_std,
         query_std=s.query_std,
-    )  # fmt: skip
-    measured = {name: some_of(part, MEASURED)[0] for name, part in (("valid", parts.valid), ("test", parts.test))}
+    )
+    measured = {
+        name: some_of(part, MEASURED)[0]
+        for name, part in (("valid", parts.valid), ("test", parts.test))
+    }
     own = None
     if s.batch_size is not None and len(corpus) > MEASURED:
         own, measured["train"] = "train", some_of(corpus, MEASURED)[0]
@@ -256,12 +294,21 @@ def _trained(s: TextSettings, corpus: Corpus, parts: TextParts, root_seed: int) 
     if s.keep:
         record.append(_shown_probe(parts.test, s.shown))
     run = train(
-        config, corpus, steps=s.steps, seeds=[s.seed], optimizer=GradientDescent(s.step_size), record=record,
-        when=Every(s.every), splits=measured, root_seed=root_seed, dtype=s.dtype,
+        config,
+        corpus,
+        steps=s.steps,
+        seeds=[s.seed],
+        optimizer=GradientDescent(s.step_size),
+        record=record,
+        when=Every(s.every),
+        splits=measured,
+        root_seed=root_seed,
+        dtype=s.dtype,
         batch_size=s.batch_size,
         # Nothing ends a run early: this only keeps the parameters of the best row.
-        stop=EarlyStopping("valid", patience=s.steps + 1), progress=False,
-    )  # fmt: skip
+        stop=EarlyStopping("valid", patience=s.steps + 1),
+        progress=False,
+    )
     renamed = {} if own is None else {"loss_train": "loss", "accuracy_train": "accuracy"}
     return _finished(run).rename(renamed), run.models[s.seed]
 
@@ -288,9 +335,13 @@ def _tables(data: xr.Dataset, corpus: Corpus, words: xr.Dataset, best: int, top:
         tables.append(_ranked(one, "top_", [*one.data_vars, "word"]))
     found = cast(xr.Dataset, xr.concat(tables, axis("moment", moments), combine_attrs="drop"))
     relation = text_sen(data, corpus, step=best, words=top)
-    wrong = text_sen(data.assign(query_norm=WRONG_QUERY * data.query_norm), corpus, step=best, words=top)
+    wrong = text_sen(
+        data.assign(query_norm=WRONG_QUERY * data.query_norm), corpus, step=best, words=top
+    )
     relation["sen_error_wrong_query"] = wrong.sen_error
-    return _joined(found, _ranked(relation, "", [name for name in relation if name not in ("score", "others")]))
+    return _joined(
+        found, _ranked(relation, "", [name for name in relation if name not in ("score", "others")])
+    )
 
 
 def _ranked(table: xr.Dataset, prefix: str, names: Iterable[Hashable]) -> xr.Dataset:
@@ -306,7 +357,11 @@ def _deletion(model: WordAttention, test: Corpus, seed: int) -> xr.Dataset:
 
 
 def _pairs(
-    data: xr.Dataset, corpus: Corpus, words: xr.Dataset, sentence: Callable[[int], str], s: TextSettings
+    data: xr.Dataset,
+    corpus: Corpus,
+    words: xr.Dataset,
+    sentence: Callable[[int], str],
+    s: TextSettings,
 ) -> xr.Dataset:
     """Words that compete in a sentence; nothing where no order of attention changes."""
     from attnlab.dynamics import competition, telling_pairs
@@ -316,23 +371,29 @@ def _pairs(
         return xr.Dataset()
     found = competition(data, corpus, triples).drop_vars(["time", "sentence"], errors="ignore")
     found = found.rename({name: f"pair_{name}" for name in found.data_vars})
-    return found.assign(pair_sentence=("pair", np.asarray([sentence(n) for n, *_ in triples], dtype=np.str_)))
+    return found.assign(
+        pair_sentence=("pair", np.asarray([sentence(n) for n, *_ in triples], dtype=np.str_))
+    )
 
 
 def _kept(data: xr.Dataset, model: WordAttention, test: Corpus, s: TextSettings) -> xr.Dataset:
-    """The best model as scores (any_word) and projected table (any_word, column); what was recorded of some test texts.
+    """The best model as scores (any_word) and projected table (any_word, column); what was recorded
+    of some test texts.
 
-    ``shown_number`` (sentence): which they are; ``shown_logits`` (step, sentence, class); ``shown_score`` (step,
-    sentence, place): scores of their different words, in the order of the corpus, nan beyond the last.
+    ``shown_number`` (sentence): which they are; ``shown_logits`` (step, sentence, class);
+    ``shown_score`` (step, sentence, place): scores of their different words, in the order of the
+    corpus, nan beyond the last.
     """
     import jax
     import jax.numpy as jnp
 
     model = jax.tree.map(jnp.asarray, model)
-    kept = xr.Dataset({
-        "kept_score": ("any_word", np.asarray(model.scores(), np.float64)),
-        "kept_table": (("any_word", "column"), np.asarray(model.table(), np.float64)),
-    })  # fmt: skip
+    kept = xr.Dataset(
+        {
+            "kept_score": ("any_word", np.asarray(model.scores(), np.float64)),
+            "kept_table": (("any_word", "column"), np.asarray(model.table(), np.float64)),
+        }
+    )
     chosen = shown_sentences(test, s.shown)
     sizes = np.diff(test.offsets)[chosen]
     places = np.full((len(chosen), int(sizes.max())), -1)
@@ -348,7 +409,11 @@ def _kept(data: xr.Dataset, model: WordAttention, test: Corpus, s: TextSettings)
 def shown_sentences(test: Corpus, count: int) -> np.ndarray:
     """Some test sentences of middling length for people to look at, drawn once and for all."""
     sizes = np.diff(test.offsets)
-    middling = (sizes >= np.quantile(sizes, 0.25)) & (sizes <= max(np.quantile(sizes, 0.75), 2)) & (sizes <= 60)
+    middling = (
+        (sizes >= np.quantile(sizes, 0.25))
+        & (sizes <= max(np.quantile(sizes, 0.75), 2))
+        & (sizes <= 60)
+    )
     fit = np.flatnonzero(middling) if middling.any() else np.argsort(sizes, kind="stable")[:count]
     return np.sort(np.random.default_rng(0).permutation(fit)[:count])
 

@@ -36,9 +36,14 @@ def text_pooling_study(source: str = ROTTEN_TOMATOES) -> Study:
     def plan(scale: Scale, seeds: int) -> Plan:
         parts = text_parts(given)
         most = len(parts.train)
-        sizes = tuple(round(float(n)) for n in np.geomspace(most / 2 ** (_SIZES[scale] - 1), most, _SIZES[scale]))
+        sizes = tuple(
+            round(float(n))
+            for n in np.geomspace(most / 2 ** (_SIZES[scale] - 1), most, _SIZES[scale])
+        )
         base = {"folder": given, "data": parts.hash, "sizes": sizes, **_GRIDS[scale]}
-        return arm_plan(WORK, name, {student: base | {"student": student} for student in _STUDENTS}, seeds)
+        return arm_plan(
+            WORK, name, {student: base | {"student": student} for student in _STUDENTS}, seeds
+        )
 
     name = "text pooling" if given == ROTTEN_TOMATOES else f"text pooling {Path(given).name}"
     return Study(name, plan, _measure)

@@ -9,7 +9,9 @@ import numpy as np
 if TYPE_CHECKING:
     from attnlab.tasks import Corpus
 
-TRAINING = 50_000  # training texts that are looked at after training: attended words, words that compete
+TRAINING = (
+    50_000  # training texts that are looked at after training: attended words, words that compete
+)
 MEASURED = 20_000  # texts of each part on which loss and accuracy are measured along training, or words are removed
 CURVATURE = 20_000  # training texts behind gradient, curvature and the way between two seeds
 LENGTHS = 5000  # training texts whose length is drawn
@@ -46,12 +48,18 @@ def shortened(corpus: Corpus, most: int, rng: np.random.Generator) -> Corpus:
         return corpus
     rows, words = (np.repeat(each, corpus.counts) for each in (corpus.rows, corpus.words))
     order = np.lexsort((rng.random(len(rows)), rows))
-    place = np.arange(len(rows)) - np.repeat(np.cumsum(corpus.lengths) - corpus.lengths, corpus.lengths)
+    place = np.arange(len(rows)) - np.repeat(
+        np.cumsum(corpus.lengths) - corpus.lengths, corpus.lengths
+    )
     kept = order[place < most]
     pairs = rows[kept], words[kept]
-    return type(corpus).from_pairs(*pairs, labels=corpus.labels, vocabulary=corpus.vocabulary, classes=corpus.classes)
+    return type(corpus).from_pairs(
+        *pairs, labels=corpus.labels, vocabulary=corpus.vocabulary, classes=corpus.classes
+    )
 
 
 def permutations_for(corpus: Corpus, asked: int) -> int:
-    """How many permutations of labels are affordable for so many words: as asked, or fewer, and at least 20."""
+    """How many permutations of labels are affordable for so many words: as asked, or fewer, and at
+    least 20.
+    """
     return min(asked, max(_FEWEST, _PERMUTED // max(len(corpus.words), 1)))

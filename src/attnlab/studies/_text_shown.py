@@ -15,13 +15,19 @@ if TYPE_CHECKING:
 
 
 def sampled(prepared: Prepared, *, labels: int, variants: bool) -> list[dict[str, Any]]:
-    """Figures that do not show all texts: ``figure``, how many were ``used``, ``of`` how many ``what``.
+    """Figures that do not show all texts: ``figure``, how many were ``used``, ``of`` how many
+    ``what``.
 
-    ``labels``: of the largest size of the learning curves; ``variants``: whether variants of attention were tried.
+    ``labels``: of the largest size of the learning curves; ``variants``: whether variants of
+    attention were tried.
     """
     train, valid, test = (len(part) for part in (prepared.train, prepared.valid, prepared.test))
     asked = TextSettings().permutations
-    tried = [("what to try", TRIED, train, "labels"), ("what to try", TRIED_ON, test, "test texts")] if variants else []
+    tried = (
+        [("what to try", TRIED, train, "labels"), ("what to try", TRIED_ON, test, "test texts")]
+        if variants
+        else []
+    )
     found = [
         ("words per text", chosen.LENGTHS, train, "training texts"),
         ("learning curves", labels, train, "labels"),
@@ -39,11 +45,25 @@ def sampled(prepared: Prepared, *, labels: int, variants: bool) -> list[dict[str
             "permutations of the labels",
         ),
         ("deletion test", chosen.MEASURED, test, "test texts"),
-        ("where training stopped: loss, gradient, curvature, barrier", chosen.CURVATURE, train, "training texts"),
+        (
+            "where training stopped: loss, gradient, curvature, barrier",
+            chosen.CURVATURE,
+            train,
+            "training texts",
+        ),
     ]
     long = int((prepared.train.lengths > chosen.LONGEST).sum())
     if long:
         found.append(
-            ("learning curves", chosen.LONGEST, int(prepared.train.lengths.max()), f"words of {long:,} longer texts")
+            (
+                "learning curves",
+                chosen.LONGEST,
+                int(prepared.train.lengths.max()),
+                f"words of {long:,} longer texts",
+            )
         )
-    return [{"figure": figure, "used": used, "of": of, "what": what} for figure, used, of, what in found if used < of]
+    return [
+        {"figure": figure, "used": used, "of": of, "what": what}
+        for figure, used, of, what in found
+        if used < of
+    ]

@@ -1,4 +1,6 @@
-"""Where training on text stopped: gradient, curvature, agreement of seeds, the way between two of them, a polish."""
+"""Where training on text stopped: gradient, curvature, agreement of seeds, the way between two of
+them, a polish.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,11 @@ _LOSS_NEAR = 0.01  # how near the polish must come to the training loss, relativ
 
 
 def compact_model(score: np.ndarray, table: np.ndarray, classes: int) -> WordAttention:
-    """The word attention with these scores (words,) and this projected table (words, columns), as small as can be.
+    """The word attention with these scores (words,) and this projected table (words, columns), as
+    small as can be.
 
-    Its key is the score itself and its query is 1; one column serves two classes, as the difference of their logits.
+    Its key is the score itself and its query is 1; one column serves two classes, as the difference
+    of their logits.
 
     >>> model = compact_model(np.array([0.0, 1.0]), np.array([[2.0], [-1.0]]), 2)
     >>> model.scores().tolist(), model.head(model.embeddings[0]).tolist()
@@ -40,37 +44,50 @@ def compact_model(score: np.ndarray, table: np.ndarray, classes: int) -> WordAtt
     columns = table.shape[1]
     weight = np.eye(columns, classes)
     return WordAttention(
-        jnp.asarray(table, jnp.float64), jnp.asarray(score, jnp.float64)[:, None], jnp.ones(1, jnp.float64),
+        jnp.asarray(table, jnp.float64),
+        jnp.asarray(score, jnp.float64)[:, None],
+        jnp.ones(1, jnp.float64),
         LinearHead(jnp.asarray(weight)),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class Stopped:
-    """What was found: data sets ``"ends"``, ``"agreement"``, ``"path"``, ``"polish"``, and why one is missing."""
+    """What was found: data sets ``"ends"``, ``"agreement"``, ``"path"``, ``"polish"``, and why one
+    is missing.
+    """
 
     data: dict[str, xr.Dataset]
     absent: dict[str, str]
 
 
 def where_stopped(
-    models: list[WordAttention], query_norms: list[float], train: Corpus, test: Corpus, seeds: list[int]
+    models: list[WordAttention],
+    query_norms: list[float],
+    train: Corpus,
+    test: Corpus,
+    seeds: list[int],
 ) -> Stopped:
     """Look at the models of several seeds, all in the coordinates of scores and projected table.
 
-    Of more than 20 000 training texts so many, drawn once, stand for all; test texts are all looked at.
+    Of more than 20 000 training texts so many, drawn once, stand for all; test texts are all looked
+    at.
 
-    - ``"ends"`` (seed): ``accuracy_test``; ``loss``; ``gradient`` ‖∇L‖_∞, ``sharpness`` λ_max (nan if not converged),
-      ``trace`` with ``trace_error``, of the training loss in the coordinates that descent moves: scores over |q|, and
-      the table, an orthonormal column at a time.
+    - ``"ends"`` (seed): ``accuracy_test``; ``loss``; ``gradient`` ‖∇L‖_∞, ``sharpness`` λ_max (nan
+      if not converged), ``trace`` with ``trace_error``, of the training loss in the coordinates
+      that descent moves: scores over |q|, and the table, an orthonormal column at a time.
     - ``"agreement"`` (seed, other): share of test sentences with the same answer.
-    - ``"path"`` (t): the training loss on the straight line between the first two seeds, scores and tables mixed.
-    - ``"polish"`` (seed): the stationary point that a penalty l2 has near the first seed's end, at the same training
-      loss: ``l2``, ``loss``, ``gradient``, ``accuracy_test``, ``kind`` as certified.
+    - ``"path"`` (t): the training loss on the straight line between the first two seeds, scores and
+      tables mixed.
+    - ``"polish"`` (seed): the stationary point that a penalty l2 has near the first seed's end, at
+      the same training loss: ``l2``, ``loss``, ``gradient``, ``accuracy_test``, ``kind`` as
+      certified.
     """
     words = int(train.counts.sum())
     train, _ = some_of(train, CURVATURE)
-    problems = [_problem(model, norm, train) for model, norm in zip(models, query_norms, strict=True)]
+    problems = [
+        _problem(model, norm, train) for model, norm in zip(models, query_norms, strict=True)
+    ]
     answers = [_answers(model, test) for model in models]
     data = {"ends": _ends(problems, answers, test, seeds), "agreement": _agreement(answers, seeds)}
     absent: dict[str, str] = {}
@@ -79,21 +96,28 @@ def where_stopped(
     else:
         absent["path"] = "one seed was trained; a way between two needs two"
     if words > _SEEN:
-        absent["polish"] = f"more than {_SEEN:,} training words: a polish to a stationary point would take too long"
+        absent["polish"] = (
+            f"more than {_SEEN:,} training words: a polish to a stationary point would take too "
+            "long"
+        )
     else:
         data["polish"] = _polish(problems[0], train, test, seeds[0])
     return Stopped(data, absent)
 
 
 def _problem(model: WordAttention, query_norm: float, train: Corpus, l2: float = 0.0) -> Problem:
-    """The training loss; the query has the length that it had in training, so that the metric is descent's."""
+    """The training loss; the query has the length that it had in training, so that the metric is
+    descent's.
+    """
     import equinox as eqx
     import jax.numpy as jnp
 
     from attnlab.landscape import reduced_problem
 
     scaled = eqx.tree_at(
-        lambda m: [m.query, m.keys], model, [jnp.full(1, query_norm, jnp.float64), model.keys / query_norm]
+        lambda m: [m.query, m.keys],
+        model,
+        [jnp.full(1, query_norm, jnp.float64), model.keys / query_norm],
     )
     return reduced_problem(scaled, train, l2=l2)
 
@@ -104,19 +128,24 @@ def _answers(model: WordAttention, corpus: Corpus) -> np.ndarray:
     return np.asarray(pooled_logits(model, Incidence.of(corpus, "float64"))).argmax(axis=1)
 
 
-def _ends(problems: list[Problem], answers: list[np.ndarray], test: Corpus, seeds: list[int]) -> xr.Dataset:
+def _ends(
+    problems: list[Problem], answers: list[np.ndarray], test: Corpus, seeds: list[int]
+) -> xr.Dataset:
     from attnlab.landscape import extremes, trace
 
     rows = []
     for problem, answer in zip(problems, answers, strict=True):
         top, total = extremes(problem, ends="largest", max_depth=128).largest[0], trace(problem)
-        rows.append({
-            "accuracy_test": float((answer == test.labels).mean()),
-            "loss": float(problem.value(problem.start)),
-            "gradient": float(np.abs(np.asarray(problem.gradient(problem.start))).max()),
-            "sharpness": top.value if top.converged else np.nan,
-            "trace": total.estimate, "trace_error": total.standard_error,
-        })  # fmt: skip
+        rows.append(
+            {
+                "accuracy_test": float((answer == test.labels).mean()),
+                "loss": float(problem.value(problem.start)),
+                "gradient": float(np.abs(np.asarray(problem.gradient(problem.start))).max()),
+                "sharpness": top.value if top.converged else np.nan,
+                "trace": total.estimate,
+                "trace_error": total.standard_error,
+            }
+        )
     columns = {name: ("seed", np.array([row[name] for row in rows])) for name in rows[0]}
     return xr.Dataset(columns, {"seed": seeds}).assign_attrs(parameters=problems[0].parameters)
 
@@ -135,7 +164,9 @@ def _path(models: list[WordAttention], query_norm: float, train: Corpus) -> xr.D
 
 
 def _polish(problem: Problem, train: Corpus, test: Corpus, seed: int) -> xr.Dataset:
-    """Choose the penalty so that the stationary point near the end of training has its training loss."""
+    """Choose the penalty so that the stationary point near the end of training has its training
+    loss.
+    """
     import jax
     import jax.numpy as jnp
 
@@ -144,25 +175,33 @@ def _polish(problem: Problem, train: Corpus, test: Corpus, seed: int) -> xr.Data
     wanted = float(problem.value(problem.start))
     l2, theta = _matching_penalty(problem, wanted)
     penalised = dataclasses.replace(problem, l2=jnp.asarray(l2, problem.start.dtype))
-    # Words at zero score and zero table are stationary on their own, often as saddles: a shake lets them fall.
+    # Words at zero score and zero table are stationary on their own, often as saddles: a shake lets
+    # them fall.
     shake = _SHAKE * jax.random.normal(jax.random.key(seed), theta.shape, theta.dtype)
     found = minimise(penalised, (theta + shake)[None], method="krylov", steps=_STEPS)
     theta = jnp.asarray(found.theta.values[0])
     certificate = certify(penalised, theta)
     model: Any = penalised.model(theta)
     columns = {
-        "l2": l2, "loss": float(found.loss[0]), "gradient": certificate.gradient,
-        "accuracy_test": float((_answers(model.expand(), test) == test.labels).mean()), "kind": certificate.kind,
-        "certificate": str(certificate), "trained_loss": wanted,
-    }  # fmt: skip
-    return xr.Dataset({name: ("seed", [value]) for name, value in columns.items()}, {"seed": [seed]})
+        "l2": l2,
+        "loss": float(found.loss[0]),
+        "gradient": certificate.gradient,
+        "accuracy_test": float((_answers(model.expand(), test) == test.labels).mean()),
+        "kind": certificate.kind,
+        "certificate": str(certificate),
+        "trained_loss": wanted,
+    }
+    return xr.Dataset(
+        {name: ("seed", [value]) for name, value in columns.items()}, {"seed": [seed]}
+    )
 
 
 def _matching_penalty(problem: Problem, wanted: float) -> tuple[float, Any]:
-    """λ whose stationary point has the loss that is wanted, to within a hundredth, and about where that point is.
+    """λ whose stationary point has the loss that is wanted, to within a hundredth, and about where
+    that point is.
 
-    At a stationary point λθ = −∇L, which gives a first guess at the end of training; then the secant rule in
-    logarithms, on points that are found roughly.
+    At a stationary point λθ = −∇L, which gives a first guess at the end of training; then the
+    secant rule in logarithms, on points that are found roughly.
     """
     import jax.numpy as jnp
 
@@ -173,7 +212,9 @@ def _matching_penalty(problem: Problem, wanted: float) -> tuple[float, Any]:
     places, losses = [float(np.log(np.clip(pulled, 1e-8, 0.1)))], []
     for _ in range(_TRIES):
         rough = dataclasses.replace(problem, l2=jnp.asarray(np.exp(places[-1]), theta.dtype))
-        found = minimise(rough, theta[None], method="krylov", tolerance=_ROUGH, steps=_FEW, newton_steps=1)
+        found = minimise(
+            rough, theta[None], method="krylov", tolerance=_ROUGH, steps=_FEW, newton_steps=1
+        )
         theta = jnp.asarray(found.theta.values[0])
         losses.append(float(np.log(found.loss[0])))
         off = losses[-1] - np.log(wanted)

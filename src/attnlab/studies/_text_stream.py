@@ -1,4 +1,6 @@
-"""A user's texts beyond memory: the same three corpora, made in a stream and left in the study's folder."""
+"""A user's texts beyond memory: the same three corpora, made in a stream and left in the study's
+folder.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,12 @@ _COUNTS = "vocabulary.npy"
 def prepare_stream(
     source: TextSource, folder: Path, *, on_rows: Callable[[int], None] | None = None, **more: Any
 ) -> Prepared:
-    """Read, split and index into ``folder/<hash>``; a folder that has these texts already is opened as it is.
+    """Read, split and index into ``folder/<hash>``; a folder that has these texts already is opened
+    as it is.
 
-    Interrupted and called again, it goes on at the last whole block of rows; a file that was changed since, by its
-    size or time of change, begins everything anew. ``more`` goes to ``index_stream``.
+    Interrupted and called again, it goes on at the last whole block of rows; a file that was
+    changed since, by its size or time of change, begins everything anew. ``more`` goes to
+    ``index_stream``.
     """
     stamp = _stamp(source)
     known = folder / f"read-{stamp}.json"
@@ -62,7 +66,9 @@ def prepare_stream(
 def _stamp(source: TextSource) -> str:
     """Stands for the settings and, by names, sizes and times of change, for the files."""
     files = [Path(file) for file in (*source.files, *source.valid, *source.test)]
-    states = [[path.stat().st_size, path.stat().st_mtime_ns] if path.is_file() else [] for path in files]
+    states = [
+        [path.stat().st_size, path.stat().st_mtime_ns] if path.is_file() else [] for path in files
+    ]
     return hashlib.sha256(json.dumps([asdict(source), states]).encode()).hexdigest()[:16]
 
 
@@ -78,11 +84,21 @@ def _streamed(
         fractions = {"train": 1 - HELD_OUT, "valid": HELD_OUT}
     given = {"train": source.files, "valid": source.valid, "test": source.test}
     return index_stream(
-        {name: files for name, files in given.items() if files}, scratch, text=source.text, label=source.label,
-        format=source.format, encoding=source.encoding, header=source.header, tokenizer=source.words(),
-        min_count=source.min_count, max_size=source.max_words, fractions=fractions, seed=source.split_seed,
-        on_rows=on_rows, **more,
-    )  # fmt: skip
+        {name: files for name, files in given.items() if files},
+        scratch,
+        text=source.text,
+        label=source.label,
+        format=source.format,
+        encoding=source.encoding,
+        header=source.header,
+        tokenizer=source.words(),
+        min_count=source.min_count,
+        max_size=source.max_words,
+        fractions=fractions,
+        seed=source.split_seed,
+        on_rows=on_rows,
+        **more,
+    )
 
 
 def _finished(source: TextSource, made: Streamed, folder: Path) -> Path:
@@ -91,11 +107,17 @@ def _finished(source: TextSource, made: Streamed, folder: Path) -> Path:
     how = "in every class by a hash of each text, equal texts on one side"
     content = content_of(*(part.corpus for part in parts.values()))
     np.save(made.folder / _COUNTS, made.vocabulary.counts, allow_pickle=False)
-    record = {"schema": SCHEMA, "hash": content, "reading": reading_of(source, parts, made.vocabulary, how)}
+    record = {
+        "schema": SCHEMA,
+        "hash": content,
+        "reading": reading_of(source, parts, made.vocabulary, how),
+    }
     (made.folder / RECORD).write_text(json.dumps(record), "utf-8")
     place = folder / content
     if place.exists():
-        shutil.rmtree(place)  # it has the same corpora, by their hash, and maybe not all of their texts
+        shutil.rmtree(
+            place
+        )  # it has the same corpora, by their hash, and maybe not all of their texts
     return made.move(place)
 
 
@@ -109,6 +131,10 @@ def _prepared(place: Path, train: Corpus, valid: Corpus, test: Corpus) -> Prepar
 
     record = read_record(place)
     counts = np.load(place / _COUNTS, allow_pickle=False)
-    vocabulary = Vocabulary(train.vocabulary, counts, int(record["reading"]["vocabulary"]["left_out"]))
+    vocabulary = Vocabulary(
+        train.vocabulary, counts, int(record["reading"]["vocabulary"]["left_out"])
+    )
     texts = {name: StoredTexts(place, name) for name in PARTS}
-    return Prepared(train, valid, test, texts, vocabulary, record["reading"], str(record["hash"]), place)
+    return Prepared(
+        train, valid, test, texts, vocabulary, record["reading"], str(record["hash"]), place
+    )

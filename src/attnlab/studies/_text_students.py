@@ -1,4 +1,6 @@
-"""How many labels does each kind of pooling need on a user's texts? One student, one seed, several sizes."""
+"""How many labels does each kind of pooling need on a user's texts? One student, one seed, several
+sizes.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
 WORK = "attnlab.studies._text_students:fit_text_student"
 TF_IDF = "tf-idf"
 TEXT_STUDENTS = ("attention-pooling", "mean-pooling", TF_IDF)
-# So near to each other because the number of steps is fixed: a step size is also how early a fit stops, and a grid by
-# threes misses the best by more than the two kinds of pooling differ.
+# So near to each other because the number of steps is fixed: a step size is also how early a fit
+# stops, and a grid by threes misses the best by more than the two kinds of pooling differ.
 STEP_SIZES = (0.001, 0.0017, 0.0028, 0.0046, 0.0077, 0.013, 0.022, 0.036, 0.06, 0.1)
 STRENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 LOOKED_AT = 4000  # validation and test sentences that a curve looks at, at most
@@ -32,11 +34,13 @@ LOOKED_AT = 4000  # validation and test sentences that a curve looks at, at most
 class StudentSettings:
     """One student on prepared texts at several numbers of labels.
 
-    - ``folder``, ``data``: a source as ``text_parts`` takes it, mostly what ``Prepared.save`` wrote, and its hash.
-    - ``seed`` draws the order of the labels, the start and the minibatches, the same for every student; ``arm`` is a
-      label and nothing else. ``student``: one of ``TEXT_STUDENTS``.
-    - ``step_sizes``, ``weight_decays``: tried for both kinds of pooling at every size; ``strengths`` (C) for logistic
-      regression. What is least in loss on validation sentences is kept.
+    - ``folder``, ``data``: a source as ``text_parts`` takes it, mostly what ``Prepared.save``
+      wrote, and its hash.
+    - ``seed`` draws the order of the labels, the start and the minibatches, the same for every
+      student; ``arm`` is a label and nothing else. ``student``: one of ``TEXT_STUDENTS``.
+    - ``step_sizes``, ``weight_decays``: tried for both kinds of pooling at every size;
+      ``strengths`` (C) for logistic regression. What is least in loss on validation sentences is
+      kept.
     """
 
     arm: str = ""
@@ -53,7 +57,9 @@ class StudentSettings:
 
     def __post_init__(self):
         if self.student not in TEXT_STUDENTS:
-            raise AttnlabError(f"student={self.student!r}: expected one of {', '.join(TEXT_STUDENTS)}")
+            raise AttnlabError(
+                f"student={self.student!r}: expected one of {', '.join(TEXT_STUDENTS)}"
+            )
 
 
 def fit_text_student(s: StudentSettings, context: RunContext) -> xr.Dataset:
@@ -64,15 +70,27 @@ def fit_text_student(s: StudentSettings, context: RunContext) -> xr.Dataset:
 
     train, valid, test = _corpora(s.folder, s.data, context.root_seed)
     key = jax.random.fold_in(jax.random.key(context.root_seed), s.seed)
-    if int(train.lengths.max()) > LONGEST:  # of very many texts, only those that are used are shortened
+    if (
+        int(train.lengths.max()) > LONGEST
+    ):  # of very many texts, only those that are used are shortened
         used = train.subset(curve_order(key, len(train))[: max(s.sizes)])
         train = shortened(used, LONGEST, np.random.default_rng(s.seed))
     if s.student in POOLING:
         found = pool_curve(
-            train, valid, test, s.sizes, student=s.student, key=key, recipe=Recipe(s.steps), step_sizes=s.step_sizes,
-            weight_decays=s.weight_decays, embedding_dim=s.dim,
-        )  # fmt: skip
-        return found[["accuracy", "valid_loss", "train_loss", "step_size", "weight_decay", "settling"]]
+            train,
+            valid,
+            test,
+            s.sizes,
+            student=s.student,
+            key=key,
+            recipe=Recipe(s.steps),
+            step_sizes=s.step_sizes,
+            weight_decays=s.weight_decays,
+            embedding_dim=s.dim,
+        )
+        return found[
+            ["accuracy", "valid_loss", "train_loss", "step_size", "weight_decay", "settling"]
+        ]
     order = curve_order(key, len(train))[: max(s.sizes)]
     return tf_idf_curve(train.subset(order), valid, test, s.sizes, s.strengths)
 
@@ -81,8 +99,13 @@ def fit_text_student(s: StudentSettings, context: RunContext) -> xr.Dataset:
 def _corpora(folder: str, data: str, root_seed: int) -> tuple[Corpus, Corpus, Corpus]:
     parts = text_parts(folder)
     if parts.hash != data:
-        raise AttnlabError(f"{folder} holds texts with the content {parts.hash}, expected {data}: start again")
-    rng, few = np.random.default_rng(root_seed), (_some(part, root_seed) for part in (parts.valid, parts.test))
+        raise AttnlabError(
+            f"{folder} holds texts with the content {parts.hash}, expected {data}: start again"
+        )
+    rng, few = (
+        np.random.default_rng(root_seed),
+        (_some(part, root_seed) for part in (parts.valid, parts.test)),
+    )
     valid, test = (shortened(part, LONGEST, rng) for part in few)
     return parts.train, valid, test
 
@@ -94,9 +117,14 @@ def _some(corpus: Corpus, seed: int) -> Corpus:
 
 
 def tf_idf_curve(
-    train: Corpus, valid: Corpus, test: Corpus, sizes: tuple[int, ...], strengths: tuple[float, ...] = STRENGTHS
+    train: Corpus,
+    valid: Corpus,
+    test: Corpus,
+    sizes: tuple[int, ...],
+    strengths: tuple[float, ...] = STRENGTHS,
 ) -> xr.Dataset:
-    """TF-IDF with logistic regression on the first n training sentences; C by the least loss on validation sentences.
+    """TF-IDF with logistic regression on the first n training sentences; C by the least loss on
+    validation sentences.
 
     Where the first n sentences are all of one class, that class is the answer.
 
@@ -128,7 +156,9 @@ def tf_idf_curve(
         rows.append((best[1], best[0], best[2]))
     accuracy, loss, strength = np.array(rows).T
     columns = {"accuracy": accuracy, "valid_loss": loss, "strength": strength}
-    return xr.Dataset({name: ("size", values) for name, values in columns.items()}, {"size": list(sizes)})
+    return xr.Dataset(
+        {name: ("size", values) for name, values in columns.items()}, {"size": list(sizes)}
+    )
 
 
 def _counts(corpus: Corpus):

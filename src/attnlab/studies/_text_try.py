@@ -1,4 +1,6 @@
-"""What to try: a few variants of attention on a user's texts, with all labels, for the page of a study."""
+"""What to try: a few variants of attention on a user's texts, with all labels, for the page of a
+study.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +33,25 @@ class Tried:
 
 
 def try_arms(
-    variants: tuple[str, ...], place: Path, content: str, *, available: int, steps: int, step_size: float
+    variants: tuple[str, ...],
+    place: Path,
+    content: str,
+    *,
+    available: int,
+    steps: int,
+    step_size: float,
 ) -> dict[str, dict[str, Any]]:
-    """The settings of every variant, all with as many labels (8192 at most) and the same tuning: near a step size."""
-    common = {"folder": str(place), "data": content, "sizes": (min(available, MOST),), "weight_decays": (0.0,),
-              "step_sizes": neighbours(step_size), "steps": steps}  # fmt: skip
+    """The settings of every variant, all with as many labels (8192 at most) and the same tuning:
+    near a step size.
+    """
+    common = {
+        "folder": str(place),
+        "data": content,
+        "sizes": (min(available, MOST),),
+        "weight_decays": (0.0,),
+        "step_sizes": neighbours(step_size),
+        "steps": steps,
+    }
     return {variant: {"variant": variant, **common} for variant in variants}
 
 
@@ -57,9 +73,16 @@ def what_to_try(arms: Mapping[str, xr.Dataset], *, steps: int) -> Tried:
     names = [str(name) for name in ranking.student.values]
     equals = [name for name in names if name == names[0] or not apart(ranking, names[0], name)]
     sentences = advise({"ranking": ranking}, what="On these texts")
-    shown = card("what to try", sentences[1], f"{float(ranking.centre[0]):.3f}", f"median accuracy of {names[0]}")
+    shown = card(
+        "what to try",
+        sentences[1],
+        f"{float(ranking.centre[0]):.3f}",
+        f"median accuracy of {names[0]}",
+    )
     record = {
-        "order": names, "best": equals, "advice": " ".join(sentences),
+        "order": names,
+        "best": equals,
+        "advice": " ".join(sentences),
         "accuracy": dict(zip(names, ranking.centre.values.tolist(), strict=True)),
-    }  # fmt: skip
+    }
     return Tried(ranking, sentences, shown | {"link": "try"}, record)

@@ -1,4 +1,6 @@
-"""The work function behind every study of training dynamics: one run of word attention on the topic task."""
+"""The work function behind every study of training dynamics: one run of word attention on the topic
+task.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +28,20 @@ RECORDS = ("laws", "relation", "curves")
 class TopicSettings:
     """One training run on the topic task (THEORY A1); the defaults are the reference setting.
 
-    - ``seed`` draws data and initial parameters alike, so that runs of equal seed are paired across other settings;
-      ``arm`` is a label and nothing else.
-    - ``head``: ``"fixed"``, ``"linear"``, ``"two_layer"``, or ``"deep"``, three trained layers with tanh between.
-      ``trained`` names the parts that move (the head's own choice by default); ``query_length`` fixes |q|.
-    - ``optimizer``: ``"descent"`` (with ``momentum``, ``weight_decay``, ``batch_size``) or ``"adam"``.
-    - ``record``: ``"laws"`` every law's quantities, ``"relation"`` what the score–norm relation needs in all forms,
-      ``"curves"`` scores, norms, attention and separation only. ``rows``: how many steps are recorded.
-    - ``predict``: the reduced model's prediction beside what training did, with m halved too, as a control;
-      ``ending``: final scores and norms of all words.
-    - ``reach``: attention acts on a convolution over so many neighbours to each side, itself trained, instead of on
-      single words.
+    - ``seed`` draws data and initial parameters alike, so that runs of equal seed are paired across
+      other settings; ``arm`` is a label and nothing else.
+    - ``head``: ``"fixed"``, ``"linear"``, ``"two_layer"``, or ``"deep"``, three trained layers with
+      tanh between. ``trained`` names the parts that move (the head's own choice by default);
+      ``query_length`` fixes |q|.
+    - ``optimizer``: ``"descent"`` (with ``momentum``, ``weight_decay``, ``batch_size``) or
+      ``"adam"``.
+    - ``record``: ``"laws"`` every law's quantities, ``"relation"`` what the score–norm relation
+      needs in all forms, ``"curves"`` scores, norms, attention and separation only. ``rows``: how
+      many steps are recorded.
+    - ``predict``: the reduced model's prediction beside what training did, with m halved too, as a
+      control; ``ending``: final scores and norms of all words.
+    - ``reach``: attention acts on a convolution over so many neighbours to each side, itself
+      trained, instead of on single words.
     """
 
     arm: str = ""
@@ -71,34 +76,52 @@ class TopicSettings:
     reach: int | None = None
 
     def __post_init__(self):
-        for name, allowed in (("head", HEADS), ("record", RECORDS), ("optimizer", ("descent", "adam"))):
+        for name, allowed in (
+            ("head", HEADS),
+            ("record", RECORDS),
+            ("optimizer", ("descent", "adam")),
+        ):
             if getattr(self, name) not in allowed:
-                raise AttnlabError(f"{name}={getattr(self, name)!r}: expected one of {', '.join(allowed)}")
+                raise AttnlabError(
+                    f"{name}={getattr(self, name)!r}: expected one of {', '.join(allowed)}"
+                )
         for name in ("rows", "sentences", "test_sentences", "steps"):
             if getattr(self, name) < 1:
                 raise AttnlabError(f"{name}={getattr(self, name)}: expected at least 1")
         if not self.step_size > 0 or not 0 <= self.momentum < 1 or not self.weight_decay >= 0:
             raise AttnlabError(
-                f"step_size={self.step_size} must be positive, momentum={self.momentum} between 0 and 1, "
+                f"step_size={self.step_size} must be positive, momentum={self.momentum} between 0 "
+                "and 1, "
                 f"weight_decay={self.weight_decay} ≥ 0"
             )
         if self.batch_size is not None and not 1 <= self.batch_size <= self.sentences:
-            raise AttnlabError(f"batch_size={self.batch_size}: expected 1 to {self.sentences}, the number of sentences")
+            raise AttnlabError(
+                f"batch_size={self.batch_size}: expected 1 to {self.sentences}, the number of "
+                "sentences"
+            )
         if self.optimizer == "adam" and self.momentum:
-            raise AttnlabError(f"momentum={self.momentum}: Adam has its own; use optimizer='descent' with momentum")
+            raise AttnlabError(
+                f"momentum={self.momentum}: Adam has its own; use optimizer='descent' with momentum"
+            )
         if isinstance(self.trained, str):
-            raise AttnlabError(f"trained={self.trained!r}: give a tuple of parts, as ('{self.trained}',)")
+            raise AttnlabError(
+                f"trained={self.trained!r}: give a tuple of parts, as ('{self.trained}',)"
+            )
 
     def task(self) -> TopicTask:
         """Where the sentences come from."""
         from attnlab.tasks import TopicTask
 
         return TopicTask(
-            topics=self.topics, topic_words=self.topic_words, topic_probabilities=self.topic_probabilities,
-            dictionary=self.dictionary, noise_words=self.noise_words,
-            topic_words_in_sentence=self.topic_words_in_sentence, topic_noise=self.topic_noise,
+            topics=self.topics,
+            topic_words=self.topic_words,
+            topic_probabilities=self.topic_probabilities,
+            dictionary=self.dictionary,
+            noise_words=self.noise_words,
+            topic_words_in_sentence=self.topic_words_in_sentence,
+            topic_noise=self.topic_noise,
             label_noise=self.label_noise,
-        )  # fmt: skip
+        )
 
     def config(self) -> WordAttentionConfig:
         """How the model starts."""
@@ -106,10 +129,14 @@ class TopicSettings:
 
         task = self.task()
         return WordAttentionConfig(
-            words=len(task.topic_word_ids) + task.dictionary, classes=task.topics,
-            head=deep_head if self.head == "deep" else self.head, embedding_std=self.embedding_std,
-            query_norm=self.query_length, head_scale=self.head_scale, trained=self.trained,
-        )  # fmt: skip
+            words=len(task.topic_word_ids) + task.dictionary,
+            classes=task.topics,
+            head=deep_head if self.head == "deep" else self.head,
+            embedding_std=self.embedding_std,
+            query_norm=self.query_length,
+            head_scale=self.head_scale,
+            trained=self.trained,
+        )
 
     @property
     def others(self) -> int:
@@ -128,11 +155,14 @@ def deep_head(key, d: int, classes: int):
 def task_keys(root_seed: int, seed: int):
     """Keys of a seed's training and test sentences.
 
-    Far from the keys that ``train`` folds from the same root, so that data and start are independent.
+    Far from the keys that ``train`` folds from the same root, so that data and start are
+    independent.
     """
     import jax
 
-    return jax.random.split(jax.random.fold_in(jax.random.fold_in(jax.random.key(root_seed), 2**31 - 1), seed))
+    return jax.random.split(
+        jax.random.fold_in(jax.random.fold_in(jax.random.key(root_seed), 2**31 - 1), seed)
+    )
 
 
 @lru_cache(maxsize=4)
@@ -143,7 +173,8 @@ def _data(root_seed: int, seed: int, task: TopicTask, sentences: int, test_sente
 
 
 def train_topic(settings: TopicSettings, context: RunContext) -> xr.Dataset:
-    """Train once; record losses, the topic words' scores and norms, and what ``settings.record`` asks for.
+    """Train once; record losses, the topic words' scores and norms, and what ``settings.record``
+    asks for.
 
     The data set has dimensions (step, word), the words being the topic words.
     """
@@ -163,10 +194,20 @@ def train_topic(settings: TopicSettings, context: RunContext) -> xr.Dataset:
         return starts[-1]
 
     run = train(
-        init, corpus, steps=s.steps, seeds=[s.seed], optimizer=_rule(s), record=_probes(s),
-        when=Every(max(1, s.steps // s.rows)), words=task.topic_word_ids, splits={"test": test},
-        batch_size=s.batch_size, root_seed=context.root_seed, dtype=s.dtype, progress=False,
-    )  # fmt: skip
+        init,
+        corpus,
+        steps=s.steps,
+        seeds=[s.seed],
+        optimizer=_rule(s),
+        record=_probes(s),
+        when=Every(max(1, s.steps // s.rows)),
+        words=task.topic_word_ids,
+        splits={"test": test},
+        batch_size=s.batch_size,
+        root_seed=context.root_seed,
+        dtype=s.dtype,
+        progress=False,
+    )
     data = _finished(run)
     if s.predict:
         data = data.merge(predictions(s, task, corpus, starts[0], data))
@@ -223,10 +264,11 @@ def _finished(run: Trajectory) -> xr.Dataset:
 def predictions(
     s: TopicSettings, task: TopicTask, corpus: Corpus, start: WordAttention, data: xr.Dataset
 ) -> xr.Dataset:
-    """What the reduced model says of this run from its start alone: flow for a linear head, descent otherwise.
+    """What the reduced model says of this run from its start alone: flow for a linear head, descent
+    otherwise.
 
-    ``predicted_score``, ``_norm``, ``_attention``, ``_loss``; and ``halved_score``, the same with half of the words
-    beside a topic word, which must be seen to be wrong.
+    ``predicted_score``, ``_norm``, ``_attention``, ``_loss``; and ``halved_score``, the same with
+    half of the words beside a topic word, which must be seen to be wrong.
     """
     from attnlab.dynamics import ReducedModel, reduced_descent, reduced_flow
     from attnlab.training import At
@@ -236,17 +278,28 @@ def predictions(
     frequency = corpus.sentence_frequency[ids] / len(corpus)
     if frequency.min() == 0:
         missing = corpus.vocabulary[ids[int(np.argmin(frequency))]]
-        raise AttnlabError(f"the topic word {missing!r} occurs in none of {len(corpus)} sentences: draw more")
+        raise AttnlabError(
+            f"the topic word {missing!r} occurs in none of {len(corpus)} sentences: draw more"
+        )
     found = {}
     for name, others in (("predicted", s.others), ("halved", s.others / 2)):
         model = ReducedModel.of(
-            start, words=ids, labels=task.topic_of_word[ids],
-            frequency=frequency, others=others,
-        )  # fmt: skip
+            start,
+            words=ids,
+            labels=task.topic_of_word[ids],
+            frequency=frequency,
+            others=others,
+        )
         if s.head in ("fixed", "linear"):
-            theory = reduced_flow(model, steps * s.step_size).rename(time="step").assign_coords(step=steps)
+            theory = (
+                reduced_flow(model, steps * s.step_size)
+                .rename(time="step")
+                .assign_coords(step=steps)
+            )
             if not bool(theory.success):
-                raise AttnlabError("the reduced model's integrator gave up: no prediction to compare with")
+                raise AttnlabError(
+                    "the reduced model's integrator gave up: no prediction to compare with"
+                )
         else:
             when = At(tuple(int(k) for k in steps))
             theory = reduced_descent(model, int(steps[-1]), step_size=s.step_size, when=when)

@@ -1,4 +1,6 @@
-"""Where data comes from: users' texts, bags of words without padding, digits, and generators whose truth is known."""
+"""Where data comes from: users' texts, bags of words without padding, digits, and generators whose
+truth is known.
+"""
 
 from attnlab.tasks._corpus import Corpus
 from attnlab.tasks._digits import Canvases, CanvasTask, Digits, load_digits

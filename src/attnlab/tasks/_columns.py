@@ -8,13 +8,26 @@ from dataclasses import dataclass
 
 from attnlab._errors import AttnlabError
 
-TEXT_NAMES = ("text", "review", "sentence", "content", "comment", "message", "tweet", "document", "body", "phrase")
+TEXT_NAMES = (
+    "text",
+    "review",
+    "sentence",
+    "content",
+    "comment",
+    "message",
+    "tweet",
+    "document",
+    "body",
+    "phrase",
+)
 LABEL_NAMES = ("label", "sentiment", "class", "target", "category", "polarity", "topic")
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked of a file: names of columns (``None``: to be guessed), whether labels are read, a header."""
+    """What is asked of a file: names of columns (``None``: to be guessed), whether labels are read,
+    a header.
+    """
 
     text: str | None
     label: str | None
@@ -28,13 +41,17 @@ def choose_columns(name: str, columns: Sequence[str], wanted: Wanted) -> tuple[i
     repeated = {column for column in clean if column and clean.count(column) > 1}
     for asked in (wanted.text, wanted.label if wanted.labelled else None):
         if asked is not None and asked in repeated:
-            raise AttnlabError(f"{name} has several columns called {asked!r}: rename all but one of them")
+            raise AttnlabError(
+                f"{name} has several columns called {asked!r}: rename all but one of them"
+            )
     text = None if wanted.text is None else _named(name, clean, wanted.text, "text", wanted)
     label = None
     if wanted.labelled and wanted.label is not None:
         label = _named(name, clean, wanted.label, "label", wanted)
     if text is not None and text == label:
-        raise AttnlabError(f"{name}: text and label are both the column {wanted.text!r}; name two columns")
+        raise AttnlabError(
+            f"{name}: text and label are both the column {wanted.text!r}; name two columns"
+        )
     text = _guess(clean, TEXT_NAMES, label) if text is None else text
     if wanted.labelled and label is None:
         label = _guess(clean, LABEL_NAMES, text)
@@ -59,7 +76,9 @@ def _named(name: str, columns: list[str], asked: str, what: str, wanted: Wanted)
         hint = "; is another character between the columns, or another format?"
     if not wanted.header:
         hint += "; without a header columns are called by their numbers"
-    raise AttnlabError(f"{name} has no column {asked!r} for the {what}: the columns are {shown(columns)}{hint}")
+    raise AttnlabError(
+        f"{name} has no column {asked!r} for the {what}: the columns are {shown(columns)}{hint}"
+    )
 
 
 def _guess(columns: list[str], names: Sequence[str], taken: int | None) -> int | None:
@@ -71,7 +90,11 @@ def _guess(columns: list[str], names: Sequence[str], taken: int | None) -> int |
 
 def _unclear(name: str, columns: list[str], wanted: Wanted, no_text: bool) -> AttnlabError:
     what, option = ("text", "--text") if no_text else ("label", "--label")
-    header = "" if not wanted.header else "; if its first row is no header, say header=False (--no-header)"
+    header = (
+        ""
+        if not wanted.header
+        else "; if its first row is no header, say header=False (--no-header)"
+    )
     return AttnlabError(
         f"{name}: it is not clear which column holds the {what}: the columns are {shown(columns)}. "
         f"Say {what}='…' ({option} …){header}"

@@ -21,7 +21,8 @@ def header_of(lines: Sequence[str], delimiter: str) -> tuple[list[str], float]:
 
 
 def guess_delimiter(lines: Sequence[str]) -> str:
-    """The delimiter that cuts the first lines into rows of most nearly equal width; a comma where none does.
+    """The delimiter that cuts the first lines into rows of most nearly equal width; a comma where
+    none does.
 
     >>> guess_delimiter(["text;label", "good, really good;pos", "bad;neg"])
     ';'
@@ -62,13 +63,16 @@ def _quoted_rows(source: Source, delimiter: str) -> Iterator[tuple[int, list[str
         except csv.Error as error:
             began = reader.line_num - len(lines.since) + 1
             raise AttnlabError(
-                f"{source.name}, row {number + 1} (it begins in line {began}): {error}; is a quote opened there and "
+                f"{source.name}, row {number + 1} (it begins in line {began}): {error}; is a "
+                "quote opened there and "
                 "never closed?"
             ) from error
         if _is_open(spanned, delimiter):
             raise AttnlabError(
-                f"{source.name}, row {number} (it begins in line {began}): a quote is opened there and never closed, "
-                f"so that {len(spanned)} lines up to the end of the file are one cell; close it, or write a quote "
+                f"{source.name}, row {number} (it begins in line {began}): a quote is opened "
+                "there and never closed, "
+                f"so that {len(spanned)} lines up to the end of the file are one cell; close it, "
+                "or write a quote "
                 'within a quoted cell twice ("")'
             )
 
@@ -101,7 +105,8 @@ def _is_open(lines: list[str], delimiter: str) -> bool:
 
 
 def _is_rectangle(source: Source) -> bool:
-    """Whether all lines have equally many tabs: then no cell holds a tab or a line end, and a quote is only a quote.
+    """Whether all lines have equally many tabs: then no cell holds a tab or a line end, and a quote
+    is only a quote.
 
     Tab-separated files are often written without any quoting, and text may begin with a quote.
     """

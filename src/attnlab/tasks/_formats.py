@@ -1,4 +1,6 @@
-"""Rows of text and label out of a file: CSV, TSV, JSON Lines, Parquet, and lines that begin with a label."""
+"""Rows of text and label out of a file: CSV, TSV, JSON Lines, Parquet, and lines that begin with a
+label.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ _LOOKED_AT = 100  # JSON objects whose keys are taken for the columns
 
 
 class Row(NamedTuple):
-    """What one row says: text and label as they stand there, or ``malformed`` and what could not be understood."""
+    """What one row says: text and label as they stand there, or ``malformed`` and what could not be
+    understood.
+    """
 
     number: int
     text: Any
@@ -37,7 +41,9 @@ class Row(NamedTuple):
 
 
 def guess_format(source: Source, wanted: Wanted, named: str | None) -> str:
-    """The format that was named, or the one that a file's first bytes, its ending or its first lines tell."""
+    """The format that was named, or the one that a file's first bytes, its ending or its first
+    lines tell.
+    """
     if named is not None and named not in FORMATS:
         raise AttnlabError(f"format={named!r}: expected one of {', '.join(FORMATS)}")
     if named is not None:
@@ -70,10 +76,13 @@ def _guess_by_content(source: Source, wanted: Wanted) -> str:
         return "lines"
     fields = [line.split(maxsplit=1) for line in lines]
     labels = {parts[0] for parts in fields}
-    if all(len(parts) > 1 for parts in fields) and 1 < len(labels) <= min(50, max(2, len(lines) // 2)):
+    if all(len(parts) > 1 for parts in fields) and 1 < len(labels) <= min(
+        50, max(2, len(lines) // 2)
+    ):
         return "lines"
     raise AttnlabError(
-        f"{source.name}: its format is not clear from its name or its first lines; say format='…' (--format …), one of "
+        f"{source.name}: its format is not clear from its name or its first lines; say format='…' "
+        "(--format …), one of "
         f"{', '.join(FORMATS)}"
     )
 
@@ -112,10 +121,13 @@ def _jsonl(source: Source, wanted: Wanted) -> Iterator[Row]:
     with source.characters() as stream:
         rows = _objects(source, stream)
         looked = list(islice(rows, _LOOKED_AT))
-        columns = list(dict.fromkeys(key for _, item in looked if isinstance(item, dict) for key in item))
+        columns = list(
+            dict.fromkeys(key for _, item in looked if isinstance(item, dict) for key in item)
+        )
         if not columns:
             raise AttnlabError(
-                f"{source.name}: none of its first lines is a JSON object; expected JSON Lines, one object such as "
+                f"{source.name}: none of its first lines is a JSON object; expected JSON Lines, "
+                "one object such as "
                 '{"text": "…", "label": "…"} a line'
             )
         text, label = choose_columns(source.name, columns, wanted)
@@ -135,7 +147,8 @@ def _objects(source: Source, stream: Any) -> Iterator[tuple[int, Any]]:
             continue
         if number == 1 and line.lstrip().startswith("["):
             raise AttnlabError(
-                f"{source.name} is one JSON array; expected JSON Lines, one object a line without commas"
+                f"{source.name} is one JSON array; expected JSON Lines, one object a line without "
+                "commas"
             )
         try:
             item = json.loads(line)
@@ -163,11 +176,13 @@ def _parquet(source: Source, wanted: Wanted) -> Iterator[Row]:
         import pyarrow.parquet as pq
     except ModuleNotFoundError as error:
         raise AttnlabError(
-            f"{source.name} is Parquet, which needs the package pyarrow: pip install 'attnlab[parquet]'"
+            f"{source.name} is Parquet, which needs the package pyarrow: pip install "
+            "'attnlab[parquet]'"
         ) from error
     if not source.head.startswith(PARQUET):
         raise AttnlabError(
-            f"{source.name} is no Parquet file: it does not begin with PAR1; say format='…' (--format …)"
+            f"{source.name} is no Parquet file: it does not begin with PAR1; say format='…' "
+            "(--format …)"
         )
     with source.bytes() as stream:
         try:
@@ -181,9 +196,13 @@ def _parquet(source: Source, wanted: Wanted) -> Iterator[Row]:
                 for found in zip(*values, strict=True):
                     number += 1
                     nested = any(isinstance(value, dict | list | bytes) for value in found)
-                    yield Row(number, found[0], found[-1] if label is not None else None, malformed=nested)
+                    yield Row(
+                        number, found[0], found[-1] if label is not None else None, malformed=nested
+                    )
         except pa.ArrowException as error:
-            raise AttnlabError(f"{source.name} is cut off or damaged: {str(error).splitlines()[0]}") from error
+            raise AttnlabError(
+                f"{source.name} is cut off or damaged: {str(error).splitlines()[0]}"
+            ) from error
 
 
 FORMATS: dict[str, Callable[[Source, Wanted], Iterator[Row]]] = {

@@ -38,19 +38,24 @@ def read_texts(
 ) -> Texts:
     """Read texts with their labels from one file or several.
 
-    - ``files``: CSV, TSV, JSON Lines, Parquet (needs ``attnlab[parquet]``) or lines that begin with their label, each
-      plain or compressed by gzip. ``format`` is ``"csv"``, ``"tsv"``, ``"jsonl"``, ``"parquet"`` or ``"lines"``;
-      ``None`` goes by the file's ending, then by its first lines.
-    - ``text``, ``label``: names of the columns; guessed only where there is no doubt. ``header=False``: the first row
-      of CSV and TSV is data, and columns are called ``"1"``, ``"2"``, ….
-    - ``encoding``: ``None`` takes the file's mark, then UTF-8, and cp1252 for what is not UTF-8; ``encodings`` of the
-      result says which. Rows with bytes that are no characters are dropped and counted.
+    - ``files``: CSV, TSV, JSON Lines, Parquet (needs ``attnlab[parquet]``) or lines that begin with
+      their label, each plain or compressed by gzip. ``format`` is ``"csv"``, ``"tsv"``,
+      ``"jsonl"``, ``"parquet"`` or ``"lines"``; ``None`` goes by the file's ending, then by its
+      first lines.
+    - ``text``, ``label``: names of the columns; guessed only where there is no doubt.
+      ``header=False``: the first row of CSV and TSV is data, and columns are called ``"1"``,
+      ``"2"``, ….
+    - ``encoding``: ``None`` takes the file's mark, then UTF-8, and cp1252 for what is not UTF-8;
+      ``encodings`` of the result says which. Rows with bytes that are no characters are dropped and
+      counted.
     - ``labelled=False`` reads texts alone; lines are then texts as a whole.
-    - ``classes``: the classes that are expected (those of the training file); a label beyond them is an error. Without
-      it, fewer than 2 or more than ``max_classes`` classes are an error: the column may be the wrong one.
+    - ``classes``: the classes that are expected (those of the training file); a label beyond them
+      is an error. Without it, fewer than 2 or more than ``max_classes`` classes are an error: the
+      column may be the wrong one.
 
-    A label becomes the name of a class: white space around it goes; ``1``, ``1.0``, ``"1"`` are ``"1"``; true and
-    ``"True"`` are ``"true"``. The map is kept in ``label_values``. Missing labels (empty, null, NaN) are dropped.
+    A label becomes the name of a class: white space around it goes; ``1``, ``1.0``, ``"1"`` are
+    ``"1"``; true and ``"True"`` are ``"true"``. The map is kept in ``label_values``. Missing labels
+    (empty, null, NaN) are dropped.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "reviews.csv"
@@ -65,15 +70,31 @@ def read_texts(
     taken: list[tuple[int, str, str, int]] = []
     for number, one in enumerate(given):
         source = Source.of(one, encoding)
-        taken += [(*row, number) for row in reader.rows(source, guess_format(source, wanted, format), wanted)]
+        taken += [
+            (*row, number)
+            for row in reader.rows(source, guess_format(source, wanted, format), wanted)
+        ]
     reader.check_some(len(taken), given)
     rows, found, names, numbers = zip(*taken, strict=True)
     texts = Texts(
-        found, names if labelled else (), np.asarray(rows, np.int64), np.asarray(numbers, np.int64), tuple(given),
-        tuple(reader.formats), tuple(reader.encodings), reader.dropped.entries(), reader.label_values(),
-    )  # fmt: skip
+        found,
+        names if labelled else (),
+        np.asarray(rows, np.int64),
+        np.asarray(numbers, np.int64),
+        tuple(given),
+        tuple(reader.formats),
+        tuple(reader.encodings),
+        reader.dropped.entries(),
+        reader.label_values(),
+    )
     if labelled:
-        check_classes(Counter(texts.labels), given, classes, max_classes, lambda i: (texts.place(i), texts.labels[i]))
+        check_classes(
+            Counter(texts.labels),
+            given,
+            classes,
+            max_classes,
+            lambda i: (texts.place(i), texts.labels[i]),
+        )
     return texts
 
 
@@ -86,7 +107,8 @@ def named_files(files: str | Path | Iterable[str | Path]) -> list[str]:
 
 
 class RowReader:
-    """Goes through files, takes rows or notes why not. What it noted can be stored, and taken up by another.
+    """Goes through files, takes rows or notes why not. What it noted can be stored, and taken up by
+    another.
 
     ``total``: rows of the present file so far, whether they were taken or not.
     """
@@ -100,8 +122,12 @@ class RowReader:
         self.total, self._broken = 0, DroppedRows()
         self._keys: dict[tuple[type, Any], tuple[str, str, str]] = {}
 
-    def rows(self, source: Source, format: str, wanted: Wanted, *, after: int = 0) -> Iterator[tuple[int, str, str]]:
-        """Row number, text and class of every row that is taken; ``after`` so many rows that were looked at before."""
+    def rows(
+        self, source: Source, format: str, wanted: Wanted, *, after: int = 0
+    ) -> Iterator[tuple[int, str, str]]:
+        """Row number, text and class of every row that is taken; ``after`` so many rows that were
+        looked at before.
+        """
         if not after:
             self.formats.append(format)
             self.encodings.append(source.encoding or "utf-8")
@@ -139,11 +165,14 @@ class RowReader:
         return ""
 
     def _class_of(self, label: Any) -> str:
-        # Remembered: a label is seen a million times. One string per class, too, instead of one per row.
+        # Remembered: a label is seen a million times. One string per class, too, instead of one per
+        # row.
         key = self._keys.get((type(label), label))
         if key is None:
             kind = "str" if isinstance(label, str) else type(label).__name__
-            key = self._keys.setdefault((type(label), label), (str(label), kind, sys.intern(class_name(label))))
+            key = self._keys.setdefault(
+                (type(label), label), (str(label), kind, sys.intern(class_name(label)))
+            )
         self.values[key] += 1
         return key[2]
 
@@ -158,15 +187,21 @@ class RowReader:
             return
         dropped = self.dropped.entries()
         what = "; ".join(map(str, dropped)) if dropped else "there is no row below the header"
-        raise AttnlabError(f"{', '.join(names)}: no row with {'text and label' if self.labelled else 'text'}: {what}")
+        raise AttnlabError(
+            f"{', '.join(names)}: no row with {'text and label' if self.labelled else 'text'}: "
+            f"{what}"
+        )
 
     def record(self) -> dict[str, Any]:
         """All that was noted, for JSON."""
         return {
-            "formats": self.formats, "encodings": self.encodings, "total": self.total,
-            "dropped": self.dropped.record(), "broken": self._broken.record(),
+            "formats": self.formats,
+            "encodings": self.encodings,
+            "total": self.total,
+            "dropped": self.dropped.record(),
+            "broken": self._broken.record(),
             "values": [[*key, count] for key, count in self.values.items()],
-        }  # fmt: skip
+        }
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> RowReader:
@@ -174,13 +209,18 @@ class RowReader:
         reader = cls(labelled=True)
         reader.formats, reader.encodings = list(record["formats"]), list(record["encodings"])
         reader.total = int(record["total"])
-        reader.dropped, reader._broken = (DroppedRows.of(record[name]) for name in ("dropped", "broken"))
-        reader.values = Counter({(value, kind, name): count for value, kind, name, count in record["values"]})
+        reader.dropped, reader._broken = (
+            DroppedRows.of(record[name]) for name in ("dropped", "broken")
+        )
+        reader.values = Counter(
+            {(value, kind, name): count for value, kind, name, count in record["values"]}
+        )
         return reader
 
 
 def class_name(label: Any) -> str:
-    """The class that a label means, whatever its type: ``1``, ``1.0``, ``" 1 "`` and ``"1.0"`` are one class.
+    """The class that a label means, whatever its type: ``1``, ``1.0``, ``" 1 "`` and ``"1.0"`` are
+    one class.
 
     >>> [class_name(label) for label in (1, 1.0, "1.0", " pos ", True, "TRUE", 2.5)]
     ['1', '1', '1', 'pos', 'true', 'true', '2.5']
@@ -202,18 +242,27 @@ def _check_rows(source: Source, format: str, total: int, broken: tuple[Dropped, 
     count = sum(entry.count for entry in broken)
     if count > total / 2:
         worst = max(broken, key=lambda entry: entry.count)
-        remedy = "name its encoding (--encoding)" if worst.reason == "undecodable" else "name its format (--format)"
+        remedy = (
+            "name its encoding (--encoding)"
+            if worst.reason == "undecodable"
+            else "name its format (--format)"
+        )
         raise AttnlabError(
-            f"{source.name}: {count} of its {total} rows cannot be read as {format} in {source.encoding or 'utf-8'}: "
+            f"{source.name}: {count} of its {total} rows cannot be read as {format} in "
+            f"{source.encoding or 'utf-8'}: "
             f"{'; '.join(map(str, broken))}. Repair it, or {remedy}"
         )
 
 
 def check_classes(
-    counts: Mapping[str, int], files: Sequence[str], classes: Sequence[str] | None, max_classes: int,
+    counts: Mapping[str, int],
+    files: Sequence[str],
+    classes: Sequence[str] | None,
+    max_classes: int,
     row: Callable[[int], tuple[str, str]],
-) -> None:  # fmt: skip
-    """Refuse a label beyond the ``classes`` that are known, or without them a column that looks like no labels.
+) -> None:
+    """Refuse a label beyond the ``classes`` that are known, or without them a column that looks
+    like no labels.
 
     ``counts``: rows of each class; ``row``: place and class of the i-th row.
     """
@@ -223,15 +272,19 @@ def check_classes(
         if set(found) <= known:
             return
         place, name = next(each for each in map(row, range(total)) if each[1] not in known)
-        raise AttnlabError(f"{place}: the label {name!r} is not one of the classes {shown(list(classes))}")
+        raise AttnlabError(
+            f"{place}: the label {name!r} is not one of the classes {shown(list(classes))}"
+        )
     names = ", ".join(files)
     if len(found) < 2:
         raise AttnlabError(
-            f"{names}: all {total} rows have the one label {found[0]!r}; classification needs at least 2 classes: "
+            f"{names}: all {total} rows have the one label {found[0]!r}; classification needs at "
+            "least 2 classes: "
             "is it the right column (--label)?"
         )
     if len(found) > max_classes or (len(found) == total > 2):
         raise AttnlabError(
             f"{names}: {total} rows have {len(found)} different labels ({shown(found, 4)}); "
-            f"expected 2 to {max_classes} classes with several rows each: is it the right column (--label)?"
+            f"expected 2 to {max_classes} classes with several rows each: is it the right column "
+            "(--label)?"
         )

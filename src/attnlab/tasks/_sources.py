@@ -15,7 +15,9 @@ from typing import IO
 
 from attnlab._errors import AttnlabError
 
-UNDECODABLE = "\udcff"  # stands for bytes that are no character; no file's own character can be this one
+UNDECODABLE = (
+    "\udcff"  # stands for bytes that are no character; no file's own character can be this one
+)
 BROKEN = re.compile("[\ud800-\udfff]")
 _HANDLER = "attnlab.undecodable"
 _CHUNK = 2**20
@@ -50,7 +52,9 @@ codecs.register_error(_HANDLER, _mark)
 
 @dataclass(frozen=True)
 class Source:
-    """One file: ``name`` as it was given, whether it is compressed, its first bytes, and how it is decoded."""
+    """One file: ``name`` as it was given, whether it is compressed, its first bytes, and how it is
+    decoded.
+    """
 
     path: Path
     name: str
@@ -67,7 +71,10 @@ class Source:
         if not path.exists():
             raise AttnlabError(f"{name}: there is no such file")
         if not path.is_file():
-            raise AttnlabError(f"{name} is no ordinary file: it is read twice, so write what it gives to a file first")
+            raise AttnlabError(
+                f"{name} is no ordinary file: it is read twice, so write what it gives to a file "
+                "first"
+            )
         try:
             with open(path, "rb") as file:
                 compressed = file.read(2) == b"\x1f\x8b"
@@ -96,15 +103,21 @@ class Source:
 
     @contextmanager
     def characters(self, newline: str | None = None) -> Iterator[IO[str]]:
-        """The file's characters; bytes that are none become ``UNDECODABLE``, so that their row can be reported."""
+        """The file's characters; bytes that are none become ``UNDECODABLE``, so that their row can
+        be reported.
+        """
         with (
             self.bytes() as file,
-            io.TextIOWrapper(file, encoding=self.encoding, errors=_HANDLER, newline=newline) as stream,
+            io.TextIOWrapper(
+                file, encoding=self.encoding, errors=_HANDLER, newline=newline
+            ) as stream,
         ):
             yield stream
 
     def first_lines(self, most: int = 200) -> list[str]:
-        """The first lines, without their ends; one that the first 64 KiB cut is left out unless it is alone."""
+        """The first lines, without their ends; one that the first 64 KiB cut is left out unless it
+        is alone.
+        """
         text = codecs.decode(self.head, self.encoding, _HANDLER)
         lines = re.split("\r\n|\r|\n", text.lstrip("\ufeff"))
         if len(lines) > 1 and len(self.head) == _HEAD:
@@ -122,23 +135,29 @@ def _check_text(name: str, head: bytes, *, named: bool) -> None:
     zeros = head.count(0)
     if zeros > 0.2 * len(head) and 0 in (head[0::2].count(0), head[1::2].count(0)):
         kind = "utf-16-le" if head[1::2].count(0) else "utf-16-be"
-        raise AttnlabError(f"{name} looks like UTF-16 without its mark: say encoding={kind!r} (--encoding {kind})")
+        raise AttnlabError(
+            f"{name} looks like UTF-16 without its mark: say encoding={kind!r} (--encoding {kind})"
+        )
     controls = sum(map(head.count, (bytes([b]) for b in range(32) if b not in b"\t\n\v\f\r\x1b")))
     if controls > 0.1 * len(head):
         raise AttnlabError(
-            f"{name} is no text: {controls} of its first {len(head)} bytes are control characters; expected CSV, TSV, "
+            f"{name} is no text: {controls} of its first {len(head)} bytes are control "
+            "characters; expected CSV, TSV, "
             "JSON Lines, Parquet or lines of text, or name its encoding (--encoding)"
         )
 
 
 def _encoding(source: Source, head: bytes, named: str | None) -> str:
-    """The encoding that was named, or that of the file's mark, or UTF-8 if it fits, else Windows' cp1252."""
+    """The encoding that was named, or that of the file's mark, or UTF-8 if it fits, else Windows'
+    cp1252.
+    """
     if named is not None:
         try:
             "".encode(named)
         except LookupError:
             raise AttnlabError(
-                f"encoding={named!r} is not known; expected a name such as 'utf-8', 'cp1252', 'latin-1' or 'utf-16'"
+                f"encoding={named!r} is not known; expected a name such as 'utf-8', 'cp1252', "
+                "'latin-1' or 'utf-16'"
             ) from None
         found = codecs.lookup(named).name
         # Of the same family as the file's mark: then the mark is no character of the text.
@@ -154,5 +173,6 @@ def _encoding(source: Source, head: bytes, named: str | None) -> str:
                 continue
             bad += text.count(UNDECODABLE)
             good += sum(map(len, re.findall(r"[^\x00-\x7f]+", text)))
-    # A UTF-8 file with a few damaged rows stays UTF-8: read otherwise, every accent of it would be wrong.
+    # A UTF-8 file with a few damaged rows stays UTF-8: read otherwise, every accent of it would be
+    # wrong.
     return "utf-8" if bad == 0 or good - bad > bad else "cp1252"

@@ -13,11 +13,14 @@ from attnlab._errors import AttnlabError
 from attnlab.tasks._texts import EXAMPLES, Example, Texts, equal_texts, text_key
 
 
-def split_texts(texts: Texts, *, fractions: Sequence[float] = (0.8, 0.1, 0.1), seed: int) -> tuple[Texts, ...]:
+def split_texts(
+    texts: Texts, *, fractions: Sequence[float] = (0.8, 0.1, 0.1), seed: int
+) -> tuple[Texts, ...]:
     """Random parts of the given fractions, every class spread evenly over them.
 
-    Texts that differ in white space alone are always in one part, and every class is in every part; a class with
-    fewer different texts than there are parts is an error. Within a part texts keep their order.
+    Texts that differ in white space alone are always in one part, and every class is in every part;
+    a class with fewer different texts than there are parts is an error. Within a part texts keep
+    their order.
 
     >>> texts = Texts.of([f"text {i}" for i in range(40)], ["pos", "neg"] * 20)
     >>> [part.class_counts for part in split_texts(texts, seed=0)]
@@ -36,7 +39,9 @@ def split_texts(texts: Texts, *, fractions: Sequence[float] = (0.8, 0.1, 0.1), s
         members = rng.permutation(np.flatnonzero(labels[firsts] == label))
         if len(members) < len(shares):
             raise too_few(label, len(members), len(shares))
-        part_of_group[members] = np.repeat(np.arange(len(shares)), share_counts(len(members), shares))
+        part_of_group[members] = np.repeat(
+            np.arange(len(shares)), share_counts(len(members), shares)
+        )
     part = part_of_group[groups]
     return tuple(texts.take(np.flatnonzero(part == k)) for k in range(len(shares)))
 

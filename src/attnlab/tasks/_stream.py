@@ -32,10 +32,12 @@ _SPOOL, _TEXTS, _SPANS = "spool", "texts.bin", "texts"
 
 @dataclass(frozen=True, eq=False)
 class ReadPart:
-    """One part of labelled texts, such as the training part: its corpus, and what was found in reading.
+    """One part of labelled texts, such as the training part: its corpus, and what was found in
+    reading.
 
-    - ``file_counts``: texts of each of the files ``names``; ``dropped``: what was left out, shared by parts of one
-      split; ``wordless``: texts without a known word, left out of the corpus; ``known``, ``unknown``: words.
+    - ``file_counts``: texts of each of the files ``names``; ``dropped``: what was left out, shared
+      by parts of one split; ``wordless``: texts without a known word, left out of the corpus;
+      ``known``, ``unknown``: words.
     - ``leaks``: texts of a given file that are training texts too.
     """
 
@@ -59,14 +61,18 @@ class ReadPart:
 
 @dataclass(frozen=True, eq=False)
 class Streamed:
-    """What ``index_stream`` made: a folder with a corpus for each part, their common vocabulary, and the parts."""
+    """What ``index_stream`` made: a folder with a corpus for each part, their common vocabulary,
+    and the parts.
+    """
 
     folder: Path
     vocabulary: Vocabulary
     parts: dict[str, ReadPart]
 
     def move(self, folder: str | Path) -> Path:
-        """Take the finished corpora and texts to a place of their own; what was needed on the way is removed."""
+        """Take the finished corpora and texts to a place of their own; what was needed on the way
+        is removed.
+        """
         place = Path(folder)
         os.replace(self.folder / _SPOOL / "texts", self.folder / _TEXTS)
         shutil.rmtree(self.folder / _SPOOL)
@@ -77,12 +83,16 @@ class Streamed:
 
 
 class StoredTexts(Sequence[str]):
-    """The texts behind the sentences of a part's corpus, ``most`` characters of each; read where they are asked for."""
+    """The texts behind the sentences of a part's corpus, ``most`` characters of each; read where
+    they are asked for.
+    """
 
     def __init__(self, folder: str | Path, part: str, *, most: int | None = None):
         path = Path(folder) / part / f"{_SPANS}.npy"
         if not path.is_file() or not (Path(folder) / _TEXTS).is_file():
-            raise AttnlabError(f"{folder} has no stored texts of the part {part!r}: prepare the texts anew")
+            raise AttnlabError(
+                f"{folder} has no stored texts of the part {part!r}: prepare the texts anew"
+            )
         self._most = most
         self._spans = np.load(path, mmap_mode="r", allow_pickle=False)
         self._bytes = np.memmap(Path(folder) / _TEXTS, np.uint8, "r")
@@ -117,15 +127,19 @@ def index_stream(
 ) -> Streamed:
     """Read labelled texts of any number and index them, without holding them in memory.
 
-    - ``files``: ``{"train": [...]}``, and further parts by name; ``text`` … ``header`` as for ``read_texts``.
-      ``fractions``: into which parts the texts of the training files are divided, such as ``{"train": 0.8, "valid":
-      0.1, "test": 0.1}``; a part cannot have both files and a fraction.
-    - What comes out is what ``read_texts``, ``drop_duplicates``, ``Vocabulary.of`` and ``index_texts`` give, bit for
-      bit; the split alone is another: by a hash of each text and ``seed``, in each class.
-    - Texts are read once. Pass one checks them, cuts them into words and writes numbers down; pass two turns those
-      into the vocabulary's. Both keep a journal: interrupted and called again, the call goes on at its last whole
-      ``block`` of rows, or begins anew where a file has another size or time of change.
-    - Memory: the different words of all texts, 33 bytes a row while duplicates are looked for, a few thousand rows.
+    - ``files``: ``{"train": [...]}``, and further parts by name; ``text`` … ``header`` as for
+      ``read_texts``. ``fractions``: into which parts the texts of the training files are divided,
+      such as ``{"train": 0.8, "valid": 0.1, "test": 0.1}``; a part cannot have both files and a
+      fraction.
+    - What comes out is what ``read_texts``, ``drop_duplicates``, ``Vocabulary.of`` and
+      ``index_texts`` give, bit for bit; the split alone is another: by a hash of each text and
+      ``seed``, in each class.
+    - Texts are read once. Pass one checks them, cuts them into words and writes numbers down; pass
+      two turns those into the vocabulary's. Both keep a journal: interrupted and called again, the
+      call goes on at its last whole ``block`` of rows, or begins anew where a file has another size
+      or time of change.
+    - Memory: the different words of all texts, 33 bytes a row while duplicates are looked for, a
+      few thousand rows.
 
     >>> import tempfile
     >>> place = Path(tempfile.mkdtemp())
@@ -136,13 +150,17 @@ def index_stream(
     """
     shares = dict(fractions or {"train": 1.0})
     _check_parts(files, shares)
-    reading = Reading(files, Wanted(text, label, labelled=True, header=header), format, encoding, tokenizer)
+    reading = Reading(
+        files, Wanted(text, label, labelled=True, header=header), format, encoding, tokenizer
+    )
     told = on_rows or (lambda _: None)
     rows = read_rows_of(reading, Path(folder) / _SPOOL, block=block, on_rows=told)
     with rows.spool:
         parts = (*shares, *(part for part in files if part != "train"))
         use, twice = use_of_rows(rows, parts, tuple(shares.values()), seed)
-        whole = np.unique(rows.labels[slice(*rows.span("train"))][use[slice(*rows.span("train"))] >= 0])
+        whole = np.unique(
+            rows.labels[slice(*rows.span("train"))][use[slice(*rows.span("train"))] >= 0]
+        )
         for part in (part for part in files if part != "train"):
             strange_label(rows, part, sorted((rows.classes[k] for k in whole), key=class_order))
         vocabulary, numbers = _vocabulary(rows, use, min_count, max_size)
@@ -150,14 +168,22 @@ def index_stream(
         classes = tuple(sorted(present, key=class_order))
         index = _Index(rows, use, numbers, classes, vocabulary, parts, Path(folder))
         corpora = index.run(f"{reading.stamp()} {min_count} {max_size} {shares} {seed}")
-        made = {name: _part(rows, use, k, name, corpora[name], index, twice) for k, name in enumerate(parts)}
+        made = {
+            name: _part(rows, use, k, name, corpora[name], index, twice)
+            for k, name in enumerate(parts)
+        }
     return Streamed(Path(folder), vocabulary, made)
 
 
 def _check_parts(files: Mapping[str, Sequence[str | Path]], shares: dict[str, float]) -> None:
-    if "train" not in files or next(iter(shares)) != "train" or (both := set(shares) & (set(files) - {"train"})):
+    if (
+        "train" not in files
+        or next(iter(shares)) != "train"
+        or (both := set(shares) & (set(files) - {"train"}))
+    ):
         raise AttnlabError(
-            f"files of {list(files)} and fractions of {list(shares)}: expected training files, a fraction of them for "
+            f"files of {list(files)} and fractions of {list(shares)}: expected training files, a "
+            "fraction of them for "
             "'train' first, and no part that has both"
         )
     del both
@@ -168,7 +194,9 @@ def _check_parts(files: Mapping[str, Sequence[str | Path]], shares: dict[str, fl
 def _vocabulary(
     rows: Rows, use: Int8[ndarray, "rows"], min_count: int, max_size: int | None
 ) -> tuple[Vocabulary, Int[ndarray, "words"]]:
-    """The vocabulary of the training rows, and the number in it of each word that was met, −1 for one outside."""
+    """The vocabulary of the training rows, and the number in it of each word that was met, −1 for
+    one outside.
+    """
     counts = np.zeros(len(rows.words), np.int64)
     for first, last, tokens in rows.blocks(_INDEXED):
         training = np.repeat(use[first:last] == 0, rows.sizes[first:last])
@@ -179,25 +207,49 @@ def _vocabulary(
 
 
 class _Index:
-    """The second pass: numbers of words met become numbers of the vocabulary, and rows become sentences."""
+    """The second pass: numbers of words met become numbers of the vocabulary, and rows become
+    sentences.
+    """
 
     def __init__(
-        self, rows: Rows, use: ndarray, numbers: ndarray, classes: tuple[str, ...], vocabulary: Vocabulary,
-        parts: tuple[str, ...], folder: Path,
-    ):  # fmt: skip
-        self.rows, self.use, self.numbers, self.parts, self.folder = rows, use, numbers, parts, folder
+        self,
+        rows: Rows,
+        use: ndarray,
+        numbers: ndarray,
+        classes: tuple[str, ...],
+        vocabulary: Vocabulary,
+        parts: tuple[str, ...],
+        folder: Path,
+    ):
+        self.rows, self.use, self.numbers, self.parts, self.folder = (
+            rows,
+            use,
+            numbers,
+            parts,
+            folder,
+        )
         self.classes, self.vocabulary = classes, vocabulary
-        self.label_numbers = np.array([classes.index(n) if n in classes else -1 for n in rows.classes], np.int32)
+        self.label_numbers = np.array(
+            [classes.index(n) if n in classes else -1 for n in rows.classes], np.int32
+        )
         self.entries, self.known, self.unknown, self.wordless = ([0] * len(parts) for _ in range(4))
         self.examples: list[list[int]] = [[] for _ in parts]
 
     def run(self, stamp: str) -> dict[str, Corpus]:
-        """Write the arrays of all parts, from the last whole block on, and then the records that make them corpora."""
-        columns = {f"{part}/{name}": kind for part in self.parts for name, kind in {**ARRAYS, _SPANS: "int64"}.items()}
+        """Write the arrays of all parts, from the last whole block on, and then the records that
+        make them corpora.
+        """
+        columns = {
+            f"{part}/{name}": kind
+            for part in self.parts
+            for name, kind in {**ARRAYS, _SPANS: "int64"}.items()
+        }
         with Spool(self.folder, columns, stamp=stamp, npy=True) as out:
             done = int(out.state["rows"]) if out.state else 0
             if out.state:
-                self.entries, self.known, self.unknown, self.wordless, self.examples = out.state["counts"]
+                self.entries, self.known, self.unknown, self.wordless, self.examples = out.state[
+                    "counts"
+                ]
             else:
                 for part in self.parts:
                     out.append(f"{part}/offsets", np.zeros(1, np.int64))
@@ -224,13 +276,19 @@ class _Index:
         spans = np.stack([begins, ends[-(last - first) :]], axis=1)
         for k, part in enumerate(self.parts):
             own = use == k
-            kept, empty = np.flatnonzero(own & (distinct > 0)), first + np.flatnonzero(own & (distinct == 0))
+            kept, empty = (
+                np.flatnonzero(own & (distinct > 0)),
+                first + np.flatnonzero(own & (distinct == 0)),
+            )
             entries = own[entry_row]
             offsets = self.entries[k] + np.cumsum(distinct[kept])
             for name, values in (
-                ("offsets", offsets), ("words", (pairs % width)[entries]), ("counts", counts[entries]),
-                ("labels", self.label_numbers[self.rows.labels[first:last][kept]]), (_SPANS, spans[kept].ravel()),
-            ):  # fmt: skip
+                ("offsets", offsets),
+                ("words", (pairs % width)[entries]),
+                ("counts", counts[entries]),
+                ("labels", self.label_numbers[self.rows.labels[first:last][kept]]),
+                (_SPANS, spans[kept].ravel()),
+            ):
                 out.append(f"{part}/{name}", values)
             self.entries[k] += int(entries.sum())
             self.known[k] += int(found[own].sum())
@@ -240,23 +298,36 @@ class _Index:
 
     def _corpus(self, number: int, part: str) -> Corpus:
         place = self.folder / part
-        arrays = {name: np.load(place / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in ARRAYS}
+        arrays = {
+            name: np.load(place / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+            for name in ARRAYS
+        }
         if not len(arrays["labels"]):
             rows, size = int((self.use == number).sum()), len(self.vocabulary)
-            raise AttnlabError(f"none of the {rows} texts ({part}) has a word of the vocabulary of {size} words")
+            raise AttnlabError(
+                f"none of the {rows} texts ({part}) has a word of the vocabulary of {size} words"
+            )
         corpus = Corpus(**arrays, vocabulary=self.vocabulary.words, classes=self.classes)
         seal_corpus(corpus, place)
         return corpus
 
 
 def _part(
-    rows: Rows, use: ndarray, number: int, name: str, corpus: Corpus, index: _Index, twice: tuple[Dropped, ...]
+    rows: Rows,
+    use: ndarray,
+    number: int,
+    name: str,
+    corpus: Corpus,
+    index: _Index,
+    twice: tuple[Dropped, ...],
 ) -> ReadPart:
     """All that is told of one part."""
     own_files = name in rows.readers and name != "train"
     source = name if own_files else "train"
     reader, (begin, end) = rows.readers[source], rows.span(source)
-    starts = [start for (part, _), start in zip(rows.listed, rows.begins, strict=True) if part == source]
+    starts = [
+        start for (part, _), start in zip(rows.listed, rows.begins, strict=True) if part == source
+    ]
     bounds = [*starts, end]
     mine = use[begin:end] == number
     counts = [int(mine[a - begin : b - begin].sum()) for a, b in pairwise(bounds)]
@@ -267,8 +338,15 @@ def _part(
         leaks = Leaks(len(places), len(places) / max(sum(counts), 1), places - begin, examples)
     empty = tuple(rows.example(i) for i in index.examples[number])
     return ReadPart(
-        corpus, tuple(file for part, file in rows.listed if part == source), tuple(reader.formats),
-        tuple(reader.encodings), tuple(counts), reader.dropped.entries() + (() if own_files else twice),
-        reader.label_values(), Dropped(f"no known word ({name})", index.wordless[number], empty),
-        index.known[number], index.unknown[number], leaks,
-    )  # fmt: skip
+        corpus,
+        tuple(file for part, file in rows.listed if part == source),
+        tuple(reader.formats),
+        tuple(reader.encodings),
+        tuple(counts),
+        reader.dropped.entries() + (() if own_files else twice),
+        reader.label_values(),
+        Dropped(f"no known word ({name})", index.wordless[number], empty),
+        index.known[number],
+        index.unknown[number],
+        leaks,
+    )

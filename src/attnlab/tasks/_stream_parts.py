@@ -1,4 +1,6 @@
-"""Which rows of a stream are used, and in which part: duplicates, a split by hash, leaks. 128 bits stand for a text."""
+"""Which rows of a stream are used, and in which part: duplicates, a split by hash, leaks. 128 bits
+stand for a text.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ _SORTED = 2**23  # keys that are sorted at one time
 def first_equal(keys: UInt64[ndarray, "rows 2"], at_once: int = _SORTED) -> Int[ndarray, "rows"]:
     """For each row the first row that has the same key, maybe itself.
 
-    Keys are as good as random, so that the rows of equal remainder are a share of all; one share is sorted at a time.
+    Keys are as good as random, so that the rows of equal remainder are a share of all; one share is
+    sorted at a time.
 
     >>> keys = np.array([[1, 2], [3, 2], [1, 2], [1, 4]], np.uint64)
     >>> first_equal(keys).tolist(), first_equal(keys, at_once=1).tolist()
@@ -34,7 +37,9 @@ def first_equal(keys: UInt64[ndarray, "rows 2"], at_once: int = _SORTED) -> Int[
         high, low = keys[own, 0], keys[own, 1]
         order = np.lexsort((low, high))  # stable: of equal keys the first row stays first
         high, low = high[order], low[order]
-        begins = np.concatenate([[True], (high[1:] != high[:-1]) | (low[1:] != low[:-1])])[: len(own)]
+        begins = np.concatenate([[True], (high[1:] != high[:-1]) | (low[1:] != low[:-1])])[
+            : len(own)
+        ]
         heads = order[np.flatnonzero(begins)]
         first[own[order]] = own[heads[np.cumsum(begins) - 1]]
     return first
@@ -45,8 +50,9 @@ def use_of_rows(
 ) -> tuple[Int8[ndarray, "rows"], tuple[Dropped, ...]]:
     """The part of each row, by number, or ``LEFT_OUT``; and what was left out.
 
-    The texts of the training files are each kept once, and not at all where their labels differ; they are divided by
-    ``fractions`` over the first of ``parts``, the files of any further part are taken as they are.
+    The texts of the training files are each kept once, and not at all where their labels differ;
+    they are divided by ``fractions`` over the first of ``parts``, the files of any further part are
+    taken as they are.
     """
     begin, end = rows.span("train")
     use = np.zeros(len(rows.labels), np.int8)
@@ -58,25 +64,36 @@ def use_of_rows(
     several[first[labels != labels[first]]] = True
     contradictory = several[first]
     duplicate = (first != np.arange(len(first))) & ~contradictory
-    dropped = _dropped(rows, {"duplicate": duplicate, "contradictory duplicate": contradictory}, begin)
+    dropped = _dropped(
+        rows, {"duplicate": duplicate, "contradictory duplicate": contradictory}, begin
+    )
     use[begin:end][duplicate | contradictory] = LEFT_OUT
     if (use[begin:end] == LEFT_OUT).all():
         raise AttnlabError(
-            f"all {end - begin} texts occur with several labels ({dropped[0].examples[0]}): nothing is left to learn "
+            f"all {end - begin} texts occur with several labels ({dropped[0].examples[0]}): "
+            "nothing is left to learn "
             "from; look at the label column"
         )
     if len(fractions) > 1:
         kept = begin + np.flatnonzero(use[begin:end] != LEFT_OUT)
-        use[kept] = _divided(rows.keys[kept, 0], np.asarray(rows.labels[kept]), fractions, seed, rows.classes)
+        use[kept] = _divided(
+            rows.keys[kept, 0], np.asarray(rows.labels[kept]), fractions, seed, rows.classes
+        )
     return use, dropped
 
 
 def _divided(
-    keys: UInt64[ndarray, "rows"], labels: ndarray, fractions: Sequence[float], seed: int, names: Sequence[str]
+    keys: UInt64[ndarray, "rows"],
+    labels: ndarray,
+    fractions: Sequence[float],
+    seed: int,
+    names: Sequence[str],
 ) -> Int8[ndarray, "rows"]:
-    """Parts of the given fractions, every class in each of them, by the order of a hash of text and seed.
+    """Parts of the given fractions, every class in each of them, by the order of a hash of text and
+    seed.
 
-    The hash depends on the text alone: the same texts are divided alike in whatever order and files they stand.
+    The hash depends on the text alone: the same texts are divided alike in whatever order and files
+    they stand.
     """
     drawn = _mixed(keys ^ _mixed(np.array([seed], np.uint64)))
     part = np.zeros(len(keys), np.int8)

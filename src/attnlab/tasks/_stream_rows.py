@@ -1,4 +1,5 @@
-"""The first pass over files of texts: every row is checked, cut into words and written down as numbers, block by block.
+"""The first pass over files of texts: every row is checked, cut into words and written down as
+numbers, block by block.
 
 Held in memory are the different words of all texts and a few thousand rows, however many there are.
 """
@@ -29,8 +30,16 @@ from attnlab.tasks._tokens import Tokenizer
 
 BLOCK = 2**17  # rows from one entry of the journal to the next
 _AT_ONCE = 4096  # rows that are held as strings
-_COLUMNS = {"tokens": "int32", "sizes": "int32", "keys": "uint64", "labels": "int32", "rows": "int64",
-            "texts": "uint8", "ends": "int64", "words": "uint8"}  # fmt: skip
+_COLUMNS = {
+    "tokens": "int32",
+    "sizes": "int32",
+    "keys": "uint64",
+    "labels": "int32",
+    "rows": "int64",
+    "texts": "uint8",
+    "ends": "int64",
+    "words": "uint8",
+}
 
 
 @dataclass(frozen=True)
@@ -44,9 +53,17 @@ class Reading:
     words: Tokenizer
 
     def stamp(self) -> str:
-        """Stands for all that the result depends on; files by their names, sizes and times of change."""
+        """Stands for all that the result depends on; files by their names, sizes and times of
+        change.
+        """
         states = [(part, file, os.stat(file)) for part, file in self.listed()]
-        asked = [self.wanted.text, self.wanted.label, self.wanted.header, self.format, self.encoding]
+        asked = [
+            self.wanted.text,
+            self.wanted.label,
+            self.wanted.header,
+            self.format,
+            self.encoding,
+        ]
         told = [[part, file, state.st_size, state.st_mtime_ns] for part, file, state in states]
         return hashlib.sha256(json.dumps([told, asked, self.words.record()]).encode()).hexdigest()
 
@@ -59,9 +76,10 @@ class Reading:
 class Rows:
     """All rows that were taken, as numbers on disk, in the order of the files.
 
-    Row ``i`` has the words ``words[tokens[starts[i]:starts[i] + sizes[i]]]``, stands in row ``rows[i]`` of its file,
-    and has the class ``classes[labels[i]]``; two rows have equal ``keys`` when their texts are equal but for white
-    space. ``readers``: what was noted in reading each part; ``begins``: the first row of each file of ``listed``.
+    Row ``i`` has the words ``words[tokens[starts[i]:starts[i] + sizes[i]]]``, stands in row
+    ``rows[i]`` of its file, and has the class ``classes[labels[i]]``; two rows have equal ``keys``
+    when their texts are equal but for white space. ``readers``: what was noted in reading each
+    part; ``begins``: the first row of each file of ``listed``.
     """
 
     spool: Spool
@@ -98,7 +116,11 @@ class Rows:
     def span(self, part: str) -> tuple[int, int]:
         """The rows of a part's files: the first, and the one after the last."""
         ends = (*self.begins[1:], len(self.labels))
-        own = [(a, b) for (name, _), a, b in zip(self.listed, self.begins, ends, strict=True) if name == part]
+        own = [
+            (a, b)
+            for (name, _), a, b in zip(self.listed, self.begins, ends, strict=True)
+            if name == part
+        ]
         return own[0][0], own[-1][1]
 
     def place(self, i: int) -> str:
@@ -118,11 +140,17 @@ class Rows:
         return Example(self.place(i), shortened(raw.decode("utf-8", "surrogatepass")))
 
 
-def read_rows_of(reading: Reading, spool_folder: Path, *, block: int = BLOCK, on_rows: Callable[[int], None]) -> Rows:
-    """Read all files to a spool; what an interrupted call left there is gone on with, from its last whole block."""
+def read_rows_of(
+    reading: Reading, spool_folder: Path, *, block: int = BLOCK, on_rows: Callable[[int], None]
+) -> Rows:
+    """Read all files to a spool; what an interrupted call left there is gone on with, from its last
+    whole block.
+    """
     for _, name in reading.listed():
         if not Path(name).is_file():
-            Source.of(name, reading.encoding)  # says what is wrong with it, before the others are read
+            Source.of(
+                name, reading.encoding
+            )  # says what is wrong with it, before the others are read
     spool = Spool(spool_folder, _COLUMNS, stamp=reading.stamp())
     try:
         return _Pass(reading, spool, block, on_rows).run()
@@ -137,13 +165,28 @@ class _Pass:
     def __init__(self, reading: Reading, spool: Spool, block: int, on_rows: Callable[[int], None]):
         self.reading, self.spool, self.block, self.on_rows = reading, spool, block, on_rows
         self.listed = reading.listed()
-        state = spool.state or {"file": 0, "inside": False, "rows": 0, "begins": [], "readers": {}, "classes": []}
-        self.file, self.inside, self.rows = int(state["file"]), bool(state["inside"]), int(state["rows"])
+        state = spool.state or {
+            "file": 0,
+            "inside": False,
+            "rows": 0,
+            "begins": [],
+            "readers": {},
+            "classes": [],
+        }
+        self.file, self.inside, self.rows = (
+            int(state["file"]),
+            bool(state["inside"]),
+            int(state["rows"]),
+        )
         self.begins: list[int] = list(state["begins"])
-        self.readers = {part: RowReader.from_record(record) for part, record in state["readers"].items()}
+        self.readers = {
+            part: RowReader.from_record(record) for part, record in state["readers"].items()
+        }
         self.classes: dict[str, int] = {name: i for i, name in enumerate(state["classes"])}
         lines = spool.column("words").tobytes().decode("ascii").splitlines()
-        self.words: defaultdict[str, int] = defaultdict(None, {json.loads(line): i for i, line in enumerate(lines)})
+        self.words: defaultdict[str, int] = defaultdict(
+            None, {json.loads(line): i for i, line in enumerate(lines)}
+        )
         self.words.default_factory = self.words.__len__  # an unknown word gets the next number
         self.since = 0  # rows since the last entry of the journal
         self.stored_words, self.text_bytes = len(self.words), int(spool.column("texts").size)
@@ -164,7 +207,12 @@ class _Pass:
                 self._commit()
         self._check()
         return Rows(
-            self.spool, tuple(self.listed), tuple(self.begins), self.readers, tuple(self.classes), tuple(self.words)
+            self.spool,
+            tuple(self.listed),
+            tuple(self.begins),
+            self.readers,
+            tuple(self.classes),
+            tuple(self.words),
         )
 
     def _read(self, part: str, reader: RowReader, rows: Iterator[tuple[int, str, str]]) -> None:
@@ -181,27 +229,41 @@ class _Pass:
         numbers, texts, names = zip(*chunk, strict=True)
         cut = [self.reading.words(text) for text in texts]
         sizes = np.array([len(words) for words in cut], np.int32)
-        tokens = np.fromiter(map(self.words.__getitem__, chain.from_iterable(cut)), np.int32, int(sizes.sum()))
+        tokens = np.fromiter(
+            map(self.words.__getitem__, chain.from_iterable(cut)), np.int32, int(sizes.sum())
+        )
         raw = [text.encode("utf-8", "surrogatepass") for text in texts]
         ends = np.array(list(accumulate(map(len, raw))), np.int64) + self.text_bytes
         classes = self.classes
         labels = np.array([classes.setdefault(name, len(classes)) for name in names], np.int32)
         for name, values in (
-            ("tokens", tokens), ("sizes", sizes), ("labels", labels), ("rows", np.array(numbers, np.int64)),
-            ("ends", ends), ("texts", b"".join(raw)), ("keys", b"".join(map(text_key, texts))),
-        ):  # fmt: skip
+            ("tokens", tokens),
+            ("sizes", sizes),
+            ("labels", labels),
+            ("rows", np.array(numbers, np.int64)),
+            ("ends", ends),
+            ("texts", b"".join(raw)),
+            ("keys", b"".join(map(text_key, texts))),
+        ):
             self.spool.append(name, values)
         self.rows, self.text_bytes = self.rows + len(chunk), int(ends[-1])
 
     def _commit(self, *, inside: bool = False) -> None:
         fresh = islice(self.words, self.stored_words, None)
-        self.spool.append("words", "".join(f"{json.dumps(word)}\n" for word in fresh).encode("ascii"))
+        self.spool.append(
+            "words", "".join(f"{json.dumps(word)}\n" for word in fresh).encode("ascii")
+        )
         self.stored_words, self.since = len(self.words), 0
-        self.spool.commit({
-            "file": self.file, "inside": inside, "rows": self.rows, "begins": self.begins,
-            "readers": {part: reader.record() for part, reader in self.readers.items()},
-            "classes": list(self.classes),
-        })  # fmt: skip
+        self.spool.commit(
+            {
+                "file": self.file,
+                "inside": inside,
+                "rows": self.rows,
+                "begins": self.begins,
+                "readers": {part: reader.record() for part, reader in self.readers.items()},
+                "classes": list(self.classes),
+            }
+        )
         self.on_rows(self.rows)
 
     def _check(self) -> None:
@@ -216,7 +278,13 @@ class _Pass:
         for entry in self.readers[part].label_values():
             counts[entry.name] += entry.count
         if part == "train":
-            check_classes(counts, named_files(self.reading.files[part]), None, MANY_CLASSES, lambda i: ("", ""))
+            check_classes(
+                counts,
+                named_files(self.reading.files[part]),
+                None,
+                MANY_CLASSES,
+                lambda i: ("", ""),
+            )
 
 
 def strange_label(rows: Rows, part: str, classes: Sequence[str]) -> None:
@@ -225,4 +293,6 @@ def strange_label(rows: Rows, part: str, classes: Sequence[str]) -> None:
     labels = np.asarray(rows.labels[first:last])
     names = {rows.classes[k]: n for k, n in enumerate(np.bincount(labels).tolist()) if n}
     files = [file for name, file in rows.listed if name == part]
-    check_classes(names, files, classes, 0, lambda i: (rows.place(first + i), rows.classes[labels[i]]))
+    check_classes(
+        names, files, classes, 0, lambda i: (rows.place(first + i), rows.classes[labels[i]])
+    )

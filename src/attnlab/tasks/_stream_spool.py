@@ -1,4 +1,6 @@
-"""Columns of numbers that grow on disk, and a journal: all that was written before its last entry is whole."""
+"""Columns of numbers that grow on disk, and a journal: all that was written before its last entry
+is whole.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,11 @@ JOURNAL = "journal.json"
 class Spool:
     """Arrays of one axis, appended to piece by piece; only what is worked on is held in memory.
 
-    ``columns``: name → type; with ``npy`` they are NumPy's own files (``name.npy``, whole once ``finish`` was called),
-    else bare numbers. A folder that was left behind is taken up where its journal ends, which ``state`` tells: what
-    was appended after that is cut off. ``state`` is ``None`` where nothing can be taken up, or where ``stamp``, which
-    stands for all that the columns are made from, is another one: then everything begins anew.
+    ``columns``: name → type; with ``npy`` they are NumPy's own files (``name.npy``, whole once
+    ``finish`` was called), else bare numbers. A folder that was left behind is taken up where its
+    journal ends, which ``state`` tells: what was appended after that is cut off. ``state`` is
+    ``None`` where nothing can be taken up, or where ``stamp``, which stands for all that the
+    columns are made from, is another one: then everything begins anew.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -34,7 +37,9 @@ class Spool:
     ({'blocks': 1}, [0, 1, 2])
     """
 
-    def __init__(self, folder: str | Path, columns: Mapping[str, str], *, stamp: str = "", npy: bool = False):
+    def __init__(
+        self, folder: str | Path, columns: Mapping[str, str], *, stamp: str = "", npy: bool = False
+    ):
         self.folder, self._stamp, self._npy = Path(folder), stamp, npy
         self._types = {name: np.dtype(kind).newbyteorder("<") for name, kind in columns.items()}
         self.state: dict[str, Any] | None = None
@@ -43,7 +48,9 @@ class Spool:
         for name in columns:
             path = self.path(name)
             path.parent.mkdir(parents=True, exist_ok=True)
-            file = self._files[name] = self._open.enter_context(path.open("r+b" if sizes else "w+b"))
+            file = self._files[name] = self._open.enter_context(
+                path.open("r+b" if sizes else "w+b")
+            )
             if sizes:
                 file.truncate(sizes[name])
             elif npy:
@@ -62,7 +69,11 @@ class Spool:
 
     def append(self, name: str, values: np.ndarray | bytes) -> None:
         """Further numbers of a column."""
-        data = values if isinstance(values, bytes) else np.ascontiguousarray(values, self._types[name]).data
+        data = (
+            values
+            if isinstance(values, bytes)
+            else np.ascontiguousarray(values, self._types[name]).data
+        )
         self._files[name].write(data)
 
     def commit(self, state: dict[str, Any]) -> None:
@@ -73,7 +84,9 @@ class Spool:
             os.fsync(file.fileno())
             sizes[name] = file.tell()
         temporary = self.folder / f"{JOURNAL}.new"
-        temporary.write_text(json.dumps({"stamp": self._stamp, "sizes": sizes, "state": state}), "utf-8")
+        temporary.write_text(
+            json.dumps({"stamp": self._stamp, "sizes": sizes, "state": state}), "utf-8"
+        )
         os.replace(temporary, self.folder / JOURNAL)
         self.state = state
 

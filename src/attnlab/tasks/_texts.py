@@ -22,7 +22,9 @@ _SHOWN = 60
 
 @dataclass(frozen=True)
 class Example:
-    """One text, for people to look at: where it stands (``"reviews.csv, row 12"``) and how it begins."""
+    """One text, for people to look at: where it stands (``"reviews.csv, row 12"``) and how it
+    begins.
+    """
 
     place: str
     text: str
@@ -35,7 +37,8 @@ class Example:
 class Dropped:
     """How many texts were left out for one reason, and the first few of them.
 
-    Reasons: ``empty``, ``unlabelled``, ``undecodable``, ``malformed``, ``duplicate``, ``contradictory duplicate``.
+    Reasons: ``empty``, ``unlabelled``, ``undecodable``, ``malformed``, ``duplicate``,
+    ``contradictory duplicate``.
     """
 
     reason: str
@@ -43,12 +46,18 @@ class Dropped:
     examples: tuple[Example, ...]
 
     def __str__(self) -> str:
-        return f"{self.count} {self.reason} (first: {self.examples[0]})" if self.examples else f"0 {self.reason}"
+        return (
+            f"{self.count} {self.reason} (first: {self.examples[0]})"
+            if self.examples
+            else f"0 {self.reason}"
+        )
 
 
 @dataclass(frozen=True)
 class LabelValue:
-    """A label as it stood in the files, its type there (``str``, ``int``, ``float``, ``bool``), and its class."""
+    """A label as it stood in the files, its type there (``str``, ``int``, ``float``, ``bool``), and
+    its class.
+    """
 
     value: str
     kind: str
@@ -60,11 +69,13 @@ class LabelValue:
 class Texts:
     """Texts with their labels, in the order of the files.
 
-    - ``texts``: n strings, as they stood in the files; ``labels``: n class names, or ``()`` when read without labels.
-    - ``rows``: (n,) the row of each in its file, from 1 as a spreadsheet counts: a header is row 1, so that the first
-      text below it is row 2; a cell that spans several lines is one row. Without a header (JSON Lines, lines of text)
-      it is the line, in Parquet the record.
-    - ``files``: (n,) which of ``names``, the files as they were given; ``formats`` and ``encodings`` are theirs.
+    - ``texts``: n strings, as they stood in the files; ``labels``: n class names, or ``()`` when
+      read without labels.
+    - ``rows``: (n,) the row of each in its file, from 1 as a spreadsheet counts: a header is row 1,
+      so that the first text below it is row 2; a cell that spans several lines is one row. Without
+      a header (JSON Lines, lines of text) it is the line, in Parquet the record.
+    - ``files``: (n,) which of ``names``, the files as they were given; ``formats`` and
+      ``encodings`` are theirs.
     - ``dropped``: what was left out; ``label_values``: which value of a label became which class.
 
     >>> texts = Texts.of(["a fine film", "dull"], ["pos", "neg"])
@@ -86,13 +97,18 @@ class Texts:
 
     def __post_init__(self):
         if self.labels and len(self.labels) != len(self.texts):
-            raise AttnlabError(f"got {len(self.texts)} texts but {len(self.labels)} labels; give one label per text")
+            raise AttnlabError(
+                f"got {len(self.texts)} texts but {len(self.labels)} labels; give one label per "
+                "text"
+            )
 
     @classmethod
     def of(cls, texts: Iterable[str], labels: Iterable[str] = ()) -> Texts:
         """Texts that came from no file; row ``i`` is the i-th of them, from 1."""
         given = tuple(texts)
-        return cls(given, tuple(labels), np.arange(1, len(given) + 1), np.zeros(len(given), np.int64))
+        return cls(
+            given, tuple(labels), np.arange(1, len(given) + 1), np.zeros(len(given), np.int64)
+        )
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -118,11 +134,17 @@ class Texts:
     @property
     def file_counts(self) -> tuple[int, ...]:
         """How many texts each of the files has."""
-        return tuple(np.bincount(self.files, minlength=len(self.names)).tolist()) if self.names else ()
+        return (
+            tuple(np.bincount(self.files, minlength=len(self.names)).tolist()) if self.names else ()
+        )
 
     def place(self, i: int) -> str:
         """Where text ``i`` stands, in words."""
-        return f"{self.names[self.files[i]]}, row {self.rows[i]}" if self.names else f"text {self.rows[i]}"
+        return (
+            f"{self.names[self.files[i]]}, row {self.rows[i]}"
+            if self.names
+            else f"text {self.rows[i]}"
+        )
 
     def example(self, i: int) -> Example:
         """Text ``i``, shortened, for people to look at."""
@@ -132,7 +154,9 @@ class Texts:
         """The given texts, by number, in that order; what was dropped before is remembered."""
         places = np.asarray(chosen, np.int64)
         if places.size and not 0 <= places.min() <= places.max() < len(self):
-            raise AttnlabError(f"text numbers must lie in 0..{len(self) - 1}, got {places.min()}..{places.max()}")
+            raise AttnlabError(
+                f"text numbers must lie in 0..{len(self) - 1}, got {places.min()}..{places.max()}"
+            )
         return dataclasses.replace(
             self,
             texts=tuple(self.texts[i] for i in places),
@@ -143,7 +167,9 @@ class Texts:
 
     def with_dropped(self, *more: Dropped) -> Texts:
         """The same with further entries in ``dropped``; those of count zero are not kept."""
-        return dataclasses.replace(self, dropped=self.dropped + tuple(entry for entry in more if entry.count))
+        return dataclasses.replace(
+            self, dropped=self.dropped + tuple(entry for entry in more if entry.count)
+        )
 
 
 class DroppedRows:
@@ -162,7 +188,10 @@ class DroppedRows:
 
     def entries(self) -> tuple[Dropped, ...]:
         """One entry per reason, in the order in which they first occurred."""
-        return tuple(Dropped(reason, count, tuple(self._examples[reason])) for reason, count in self._counts.items())
+        return tuple(
+            Dropped(reason, count, tuple(self._examples[reason]))
+            for reason, count in self._counts.items()
+        )
 
     def record(self) -> list[dict[str, Any]]:
         """All of it, for JSON."""
@@ -181,8 +210,8 @@ class DroppedRows:
 def drop_duplicates(texts: Texts) -> Texts:
     """Keep each text once; texts are equal when they differ in white space alone.
 
-    Equal texts of one class: the first is kept, the others are counted as ``duplicate``. Equal texts of several
-    classes: none is kept, all are counted as ``contradictory duplicate``.
+    Equal texts of one class: the first is kept, the others are counted as ``duplicate``. Equal
+    texts of several classes: none is kept, all are counted as ``contradictory duplicate``.
 
     >>> texts = Texts.of(["good", " good ", "so so", "so  so", "bad"], ["pos", "pos", "pos", "neg", "neg"])
     >>> kept = drop_duplicates(texts)
@@ -206,14 +235,17 @@ def drop_duplicates(texts: Texts) -> Texts:
             kept.append(i)
     if not kept:
         raise AttnlabError(
-            f"all {len(texts)} texts occur with several labels ({dropped.entries()[0].examples[0]}): "
+            f"all {len(texts)} texts occur with several labels "
+            f"({dropped.entries()[0].examples[0]}): "
             "nothing is left to learn from; look at the label column"
         )
     return texts.take(kept).with_dropped(*dropped.entries())
 
 
 def text_key(text: str) -> bytes:
-    """What two texts share exactly when they are equal but for white space and Unicode's ways to write one letter."""
+    """What two texts share exactly when they are equal but for white space and Unicode's ways to
+    write one letter.
+    """
     normal = " ".join(text.split())
     if not normal.isascii():
         normal = unicodedata.normalize("NFC", normal)
@@ -230,7 +262,9 @@ def equal_texts(texts: Iterable[str]) -> list[int]:
 def shortened(text: object, most: int = _SHOWN) -> str:
     """How a text begins, on one line, without characters that a terminal would obey."""
     head = " ".join(str(text)[: 8 * most].split())
-    clean = "".join("\ufffd" if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co", "Cn") else c for c in head)
+    clean = "".join(
+        "\ufffd" if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co", "Cn") else c for c in head
+    )
     return clean if len(clean) <= most else clean[: most - 1] + "…"
 
 

@@ -26,12 +26,13 @@ LONGEST = 100  # characters of a word
 class Tokenizer:
     """Cuts a text into words.
 
-    A word is a run of letters, digits and their combining marks, with apostrophes and single hyphens inside
-    (``don't``, ``re-imagining``); a number keeps its points and commas (``3.5``); an emoji is a word. Scripts that are
-    written without spaces give one word per run. Text is normalised to NFC first, ``’`` to ``'``; a run of more than
-    100 characters is cut there.
+    A word is a run of letters, digits and their combining marks, with apostrophes and single
+    hyphens inside (``don't``, ``re-imagining``); a number keeps its points and commas (``3.5``); an
+    emoji is a word. Scripts that are written without spaces give one word per run. Text is
+    normalised to NFC first, ``’`` to ``'``; a run of more than 100 characters is cut there.
 
-    - ``lower``: small letters. ``punctuation``: every other visible character is a word of its own; else it is dropped.
+    - ``lower``: small letters. ``punctuation``: every other visible character is a word of its own;
+      else it is dropped.
     - ``function``: the user's own, text → words, instead of all this; see ``from_function``.
 
     >>> Tokenizer()("Don't miss it: 3.5 stars, a re-imagining! 👍🏽")
@@ -49,7 +50,8 @@ class Tokenizer:
     def from_function(cls, given: str | Callable[[str], Iterable[str]]) -> Tokenizer:
         """A tokeniser of the user's: a function text → words, or its name ``"module:function"``.
 
-        The function gets the text as it stands in the file. One that has no such name cannot be stored with a model.
+        The function gets the text as it stands in the file. One that has no such name cannot be
+        stored with a model.
 
         >>> Tokenizer.from_function("builtins:str.split")("a b  c")
         ['a', 'b', 'c']
@@ -57,7 +59,10 @@ class Tokenizer:
         if isinstance(given, str):
             return cls(lower=False, function=_imported(given), name=given)
         if not callable(given):
-            raise AttnlabError(f"tokenizer={given!r}: expected a function text → words, or its name 'module:function'")
+            raise AttnlabError(
+                f"tokenizer={given!r}: expected a function text → words, or its name "
+                "'module:function'"
+            )
         return cls(lower=False, function=given, name=_name_of(given))
 
     def __call__(self, text: str) -> list[str]:
@@ -78,7 +83,8 @@ class Tokenizer:
             return {"lower": self.lower, "punctuation": self.punctuation}
         if self.name is None:
             raise AttnlabError(
-                f"the tokeniser {self.function!r} has no name 'module:function' by which it could be found again; "
+                f"the tokeniser {self.function!r} has no name 'module:function' by which it could "
+                "be found again; "
                 "define it at the top of a module of yours that can be imported"
             )
         return {"function": self.name}
@@ -92,9 +98,14 @@ class Tokenizer:
         """
         if set(record) == {"function"} and isinstance(record["function"], str):
             return cls.from_function(record["function"])
-        if set(record) == {"lower", "punctuation"} and all(isinstance(value, bool) for value in record.values()):
+        if set(record) == {"lower", "punctuation"} and all(
+            isinstance(value, bool) for value in record.values()
+        ):
             return cls(record["lower"], record["punctuation"])
-        raise AttnlabError(f"tokeniser {dict(record)!r}: expected lower and punctuation (true or false), or function")
+        raise AttnlabError(
+            f"tokeniser {dict(record)!r}: expected lower and punctuation (true or false), or "
+            "function"
+        )
 
 
 def _word_pattern(letter: str) -> str:
@@ -115,13 +126,19 @@ def _words(punctuation: bool) -> re.Pattern[str]:
     # An emoji goes first: the joiner inside one is also a joiner of letters.
     pattern = rf"{_FLAG}|{emoji}|(?=\w){_word_pattern(letter)}"
     if punctuation:
-        pattern += r"|[^\s\w\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]"
+        pattern += (
+            r"|[^\s\w\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]"
+        )
     return re.compile(pattern)
 
 
 def _marks() -> str:
     """All combining marks as ranges for a character class; Python's ``\\w`` has none of them."""
-    numbers = [n for n in range(0x300, 0x20000) if unicodedata.category(chr(n))[0] == "M" and not 0xFE00 <= n <= 0xFE0F]
+    numbers = [
+        n
+        for n in range(0x300, 0x20000)
+        if unicodedata.category(chr(n))[0] == "M" and not 0xFE00 <= n <= 0xFE0F
+    ]
     ranges: list[list[int]] = []
     for n in numbers:
         if ranges and ranges[-1][1] == n - 1:
@@ -142,7 +159,9 @@ def _checked(words: Any, name: str | None) -> list[str]:
     found = None if isinstance(words, str) else list(words)
     if found is None or any(not isinstance(word, str) for word in found):
         got = f"{type(words).__name__} {str(words)[:40]!r}"
-        raise AttnlabError(f"the tokeniser {name or 'given'} returned {got}; expected a list of words")
+        raise AttnlabError(
+            f"the tokeniser {name or 'given'} returned {got}; expected a list of words"
+        )
     return found
 
 
@@ -152,9 +171,14 @@ def _imported(name: str) -> Callable[[str], Iterable[str]]:
         start = importlib.import_module(module) if module and path else None
         found: Any = functools.reduce(getattr, path.split("."), start)
     except (ImportError, AttributeError) as error:
-        raise AttnlabError(f"tokenizer={name!r} cannot be imported ({error}); expected 'module:function'") from error
+        raise AttnlabError(
+            f"tokenizer={name!r} cannot be imported ({error}); expected 'module:function'"
+        ) from error
     if not callable(found):
-        raise AttnlabError(f"tokenizer={name!r} is no function: expected 'module:function', a function text → words")
+        raise AttnlabError(
+            f"tokenizer={name!r} is no function: expected 'module:function', a function text → "
+            "words"
+        )
     return cast("Callable[[str], Iterable[str]]", found)
 
 

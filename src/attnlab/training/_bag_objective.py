@@ -16,7 +16,8 @@ from attnlab.training._problem import AbstractObjective, Evaluation, Trained
 class BagObjective(AbstractObjective[Frame]):
     """Mean cross-entropy of word attention with ``a = norm(s)``; derivatives by JAX.
 
-    Every sentence takes the room of the longest one: many short sentences are cheap, one very long one is not.
+    Every sentence takes the room of the longest one: many short sentences are cheap, one very long
+    one is not.
     """
 
     bags: Bags
@@ -50,9 +51,13 @@ class BagObjective(AbstractObjective[Frame]):
         """Loss on all sentences."""
         return self.loss_and_logits(frame, trained)[0]
 
-    def loss_and_logits(self, frame: Frame, trained: Trained) -> tuple[Float[Array, ""], Float[Array, "sentences c"]]:
+    def loss_and_logits(
+        self, frame: Frame, trained: Trained
+    ) -> tuple[Float[Array, ""], Float[Array, "sentences c"]]:
         """Loss on all sentences, and logits."""
-        pooled = _pool(frame.scores(trained), frame.valued.table(trained["values"]), self.bags, self.normaliser)
+        pooled = _pool(
+            frame.scores(trained), frame.valued.table(trained["values"]), self.bags, self.normaliser
+        )
         logits = jax.vmap(frame.valued.head(trained["values"]).finish)(pooled)
         return cross_entropy(logits, self.labels), logits
 
@@ -64,7 +69,9 @@ class BagObjective(AbstractObjective[Frame]):
         scores, table = frame.scores(trained), frame.valued.table(trained["values"])
         bags = self.bags if batch is None else jax.tree.map(lambda leaf: leaf[batch], self.bags)
         pooled, pull = jax.vjp(lambda s, t: _pool(s, t, bags, self.normaliser), scores, table)
-        loss, dpooled, dhead = head_gradient(pooled, frame.valued.head(trained["values"]), bags.labels)
+        loss, dpooled, dhead = head_gradient(
+            pooled, frame.valued.head(trained["values"]), bags.labels
+        )
         ds, dtable = pull(dpooled)
         gradient = {
             "scores": frame.keyed.gradient(trained["scores"], ds),
@@ -74,7 +81,10 @@ class BagObjective(AbstractObjective[Frame]):
 
 
 def _pool(
-    scores: Float[Array, "words"], table: Float[Array, "words columns"], bags: Bags, normaliser: AbstractNormaliser
+    scores: Float[Array, "words"],
+    table: Float[Array, "words columns"],
+    bags: Bags,
+    normaliser: AbstractNormaliser,
 ) -> Float[Array, "sentences columns"]:
     weights = normaliser(bags.take(scores), bags.there)
     return jnp.einsum("nl,nlc->nc", weights, bags.take(table))

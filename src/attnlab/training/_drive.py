@@ -1,4 +1,6 @@
-"""The host's side of training: groups of runs, calls short enough for Ctrl-C, rows that move to the host."""
+"""The host's side of training: groups of runs, calls short enough for Ctrl-C, rows that move to the
+host.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ ModelT = TypeVar("ModelT", bound=eqx.Module)
 
 
 def run_keys(root_seed: int, seed: int) -> tuple[Array, Array]:
-    """From which a run draws its model, and its minibatches: ``split(fold_in(key(root_seed), seed))``."""
+    """From which a run draws its model, and its minibatches: ``split(fold_in(key(root_seed),
+    seed))``.
+    """
     model_key, batch_key = jax.random.split(jax.random.fold_in(jax.random.key(root_seed), seed))
     return model_key, batch_key
 
@@ -104,42 +108,78 @@ class Settings:
     ) -> Settings:
         """Check what was asked for; ``examples`` is their number and what they are called."""
         rule = as_optimizer(optimizer)
-        numbers = tuple(range(int(seeds))) if isinstance(seeds, int | np.integer) else tuple(int(s) for s in seeds)
+        numbers = (
+            tuple(range(int(seeds)))
+            if isinstance(seeds, int | np.integer)
+            else tuple(int(s) for s in seeds)
+        )
         if not isinstance(when, Schedule):
             raise AttnlabError(f"when={when!r}: expected Every(k), Logarithmic(count) or At(steps)")
-        if width != "auto" and (not isinstance(width, int | np.integer) or isinstance(width, bool) or width < 1):
+        if width != "auto" and (
+            not isinstance(width, int | np.integer) or isinstance(width, bool) or width < 1
+        ):
             raise AttnlabError(f"width={width!r}: expected a whole number ≥ 1 or 'auto'")
         if str(dtype) not in ("float32", "float64") and dtype not in (jnp.float32, jnp.float64):
             raise AttnlabError(f"dtype={dtype!r}: expected 'float32' or 'float64'")
         if steps < 0:
             raise AttnlabError(f"steps={steps}: expected a number ≥ 0")
         if not numbers or len(set(numbers)) != len(numbers) or min(numbers) < 0:
-            raise AttnlabError(f"seeds={list(numbers)}: expected at least one run, distinct numbers ≥ 0")
+            raise AttnlabError(
+                f"seeds={list(numbers)}: expected at least one run, distinct numbers ≥ 0"
+            )
         if batch_size is not None and not 1 <= batch_size <= examples[0]:
-            raise AttnlabError(f"batch_size={batch_size}: expected 1 to {examples[0]}, the number of {examples[1]}")
+            raise AttnlabError(
+                f"batch_size={batch_size}: expected 1 to {examples[0]}, the number of {examples[1]}"
+            )
         if stop is not None and stop.split not in splits:
-            raise AttnlabError(f"early stopping watches the split {stop.split!r}, which is not among {sorted(splits)}")
+            raise AttnlabError(
+                f"early stopping watches the split {stop.split!r}, which is not among "
+                f"{sorted(splits)}"
+            )
         _check_rule(rule, record, batch_size, stop)
         probes = tuple(record)
         if stop is not None and Loss(stop.split) not in probes:
             probes = (*probes, Loss(stop.split))
         return cls(
-            steps, numbers, rule, probes, when, batch_size, stop, root_seed, jnp.dtype(dtype),
-            "auto" if width == "auto" else int(width), progress,
-        )  # fmt: skip
+            steps,
+            numbers,
+            rule,
+            probes,
+            when,
+            batch_size,
+            stop,
+            root_seed,
+            jnp.dtype(dtype),
+            "auto" if width == "auto" else int(width),
+            progress,
+        )
 
 
 def _check_rule(
-    rule: Descent | GradientFlow, record: Sequence[AbstractProbe], batch_size: int | None, stop: EarlyStopping | None
+    rule: Descent | GradientFlow,
+    record: Sequence[AbstractProbe],
+    batch_size: int | None,
+    stop: EarlyStopping | None,
 ) -> None:
     """Refuse what a rule cannot do."""
     if math.isnan(rule.step_size) and any(p.needs_context for p in record):
-        raise AttnlabError("SenTerms needs the step size: give OptaxOptimizer(rule, step_size=…), not the bare rule")
+        raise AttnlabError(
+            "SenTerms needs the step size: give OptaxOptimizer(rule, step_size=…), not the bare "
+            "rule"
+        )
     if isinstance(rule, GradientFlow):
         every = [type(p).__name__ for p in record if p.every_step]
         if every or batch_size is not None or stop is not None:
-            what = f"the probe {every[0]}" if every else "batch_size" if batch_size is not None else "early stopping"
-            raise AttnlabError(f"a gradient flow has no steps: {what} needs GradientDescent or another descent")
+            what = (
+                f"the probe {every[0]}"
+                if every
+                else "batch_size"
+                if batch_size is not None
+                else "early stopping"
+            )
+            raise AttnlabError(
+                f"a gradient flow has no steps: {what} needs GradientDescent or another descent"
+            )
 
 
 def drive(
@@ -150,15 +190,23 @@ def drive(
     words: Sequence[str] | None,
     attrs: Mapping[str, Any],
 ) -> Trajectory[ModelT]:
-    """Train every run of a call, and label what was recorded. ``words`` are the names of the chosen words, if any."""
+    """Train every run of a call, and label what was recorded. ``words`` are the names of the chosen
+    words, if any.
+    """
     dims, rule, steps = _dims(settings.probes), settings.rule, settings.when.steps(settings.steps)
     columns = 0 if words is None else len(words)
     _check_size(dims, len(settings.seeds), len(steps), columns, settings.dtype)
     recorder = Recorder(settings.seeds, steps)
     about: dict[str, Any] = {
-        "attnlab": attnlab.__version__, "jax": jax.__version__, "dtype": str(settings.dtype), "optimizer": repr(rule),
-        "step_size": float(rule.step_size), "root_seed": settings.root_seed, "width": 1, **attrs,
-    }  # fmt: skip
+        "attnlab": attnlab.__version__,
+        "jax": jax.__version__,
+        "dtype": str(settings.dtype),
+        "optimizer": repr(rule),
+        "step_size": float(rule.step_size),
+        "root_seed": settings.root_seed,
+        "width": 1,
+        **attrs,
+    }
     total = len(settings.seeds) * max(settings.steps, 1)
     with interruptible() as interrupt, progress_bar(settings.progress, "training", total) as bar:
         if isinstance(rule, GradientFlow):
@@ -171,7 +219,9 @@ def drive(
                 width, cost = propose_width(rules, job, shared, len(settings.seeds))
                 about["width_cost"] = repr(cost)
             about["width"] = width
-            _descend_all(dataclasses.replace(rules, width=width), job, shared, recorder, bar, interrupt)
+            _descend_all(
+                dataclasses.replace(rules, width=width), job, shared, recorder, bar, interrupt
+            )
     return Trajectory(recorder.dataset(dims, words, about), recorder.models)
 
 
@@ -180,13 +230,19 @@ def _stacked(fixeds: Sequence[Fixed]) -> Fixed:
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *fixeds)
     except ValueError:
         raise AttnlabError(
-            "the models of one batch differ in more than numbers (shapes, or a function made anew for each seed?); "
+            "the models of one batch differ in more than numbers (shapes, or a function made anew "
+            "for each seed?); "
             "define such functions once, or train with width=1"
         ) from None
 
 
 def _descend_all(
-    rules: Rules, job: AbstractJob[Any], shared: Shared, recorder: Recorder, bar: Progress, interrupt: Interrupt
+    rules: Rules,
+    job: AbstractJob[Any],
+    shared: Shared,
+    recorder: Recorder,
+    bar: Progress,
+    interrupt: Interrupt,
 ) -> None:
     """Train all runs, ``width`` at a time; a last group that is too small is filled up with copies."""
     width = rules.width
@@ -195,14 +251,22 @@ def _descend_all(
             return
         positions = list(range(first, min(first + width, len(recorder.seeds))))
         bar.update(bar.task_ids[0], runs=f"run {first + 1} of {len(recorder.seeds)}")
-        filled = [recorder.seeds[p] for p in positions] + [recorder.seeds[positions[-1]]] * (width - len(positions))
+        filled = [recorder.seeds[p] for p in positions] + [recorder.seeds[positions[-1]]] * (
+            width - len(positions)
+        )
         fixeds = [job.fixed(seed) for seed in filled]
         fixed = fixeds[0] if width == 1 else _stacked(fixeds)
         for position, one in zip(positions, fixeds, strict=False):
             recorder.note(position, **job.notes(one))
         group = _Group(fixed, shared, recorder, positions, bar, interrupt)
-        run = group.descend(rules, start(rules, fixed, shared), dict.fromkeys(range(len(positions)), 0))
-        wide = {i: int(np.atleast_1d(run.ended)[i]) for i in range(len(positions)) if _status(run)[i] == TOO_WIDE}
+        run = group.descend(
+            rules, start(rules, fixed, shared), dict.fromkeys(range(len(positions)), 0)
+        )
+        wide = {
+            i: int(np.atleast_1d(run.ended)[i])
+            for i in range(len(positions))
+            if _status(run)[i] == TOO_WIDE
+        }
         if wide:
             run = group.descend(dataclasses.replace(rules, guarded=True), halted(run), wide)
         _finish_group(rules, run, fixed, recorder, positions)
@@ -226,7 +290,8 @@ class _Group:
     def descend(self, rules: Rules, run: Run, begins: dict[int, int]) -> Run:
         """Train from row to row, in calls short enough for Ctrl-C.
 
-        ``begins`` says which runs of the group go on, and from which step; each sleeps until the clock is there.
+        ``begins`` says which runs of the group go on, and from which step; each sleeps until the
+        clock is there.
         """
         steps, waiting, awake = self.recorder.steps, dict(begins), set[int]()
         at, row, budget = -1, 0, 1  # every row up to step ``at`` is recorded
@@ -244,20 +309,33 @@ class _Group:
             end = min([at + budget, *(begin - 1 for begin in waiting.values())])
             stops, places, rows = _slots(steps[row:], at, end, rules.rows)
             begun = time.perf_counter()
-            run, values = advance(rules, run, self.fixed, self.shared, *padded(stops, places, rules.rows))
+            run, values = advance(
+                rules, run, self.fixed, self.shared, *padded(stops, places, rules.rows)
+            )
             host = to_host(values)
             elapsed = time.perf_counter() - begun
             awake = self._write(rules, run, awake, row, host, rows)
             moved, at, row = stops[-1] - at, stops[-1], row + rows
-            # Grow by steps: the first call compiles and says nothing about the rate, and a short one says little.
-            budget = max(1, min(8 * budget, int(max(moved, 1) * _SECONDS_PER_CALL / max(elapsed, 1e-6))))
+            # Grow by steps: the first call compiles and says nothing about the rate, and a short
+            # one says little.
+            budget = max(
+                1, min(8 * budget, int(max(moved, 1) * _SECONDS_PER_CALL / max(elapsed, 1e-6)))
+            )
             self.bar.update(self.bar.task_ids[0], advance=moved * len(awake))
         return run
 
     def _write(
-        self, rules: Rules, run: Run, awake: set[int], first: int, host: dict[str, np.ndarray], rows: int
+        self,
+        rules: Rules,
+        run: Run,
+        awake: set[int],
+        first: int,
+        host: dict[str, np.ndarray],
+        rows: int,
     ) -> set[int]:
-        """Store the rows of one call; a run that became too wide has none from there on, and falls asleep."""
+        """Store the rows of one call; a run that became too wide has none from there on, and falls
+        asleep.
+        """
         status, ended = _status(run), np.atleast_1d(np.asarray(run.ended))
         still = set(awake)
         for i in awake:
@@ -273,7 +351,8 @@ class _Group:
 def _slots(steps: np.ndarray, at: int, end: int, most: int) -> tuple[list[int], list[int], int]:
     """The slots of one call: which steps to train to, where their rows go, how many rows.
 
-    ``steps`` are the steps of the rows still due, all behind ``at``; a long way to the next is cut at ``end``.
+    ``steps`` are the steps of the rows still due, all behind ``at``; a long way to the next is cut
+    at ``end``.
     """
     stops = [int(step) for step in steps[:most] if step <= end]
     places = list(range(len(stops)))
@@ -290,7 +369,9 @@ def padded(stops: list[int], places: list[int], size: int) -> tuple[Array, Array
     return jnp.asarray(stop_array), jnp.asarray(place_array), jnp.asarray(count)
 
 
-def _finish_group(rules: Rules, run: Run, fixed: Fixed, recorder: Recorder, positions: list[int]) -> None:
+def _finish_group(
+    rules: Rules, run: Run, fixed: Fixed, recorder: Recorder, positions: list[int]
+) -> None:
     """Note how each run of a group ended, and keep its model."""
     last = int(recorder.steps[-1])
     for i, position in enumerate(positions):
@@ -330,7 +411,9 @@ def _flow_all(
         if interrupt.pressed:
             return
         fixed = job.fixed(seed)
-        rows, final, evaluations, succeeded = to_host(solve_flow(flow, settings.probes, fixed, shared, times))
+        rows, final, evaluations, succeeded = to_host(
+            solve_flow(flow, settings.probes, fixed, shared, times)
+        )
         recorder.write(position, 0, rows)
         model = fixed.frame.model(jax.tree.map(jnp.asarray, final))
         recorder.note(position, **job.notes(fixed), gradient_evaluations=float(evaluations))
@@ -348,9 +431,14 @@ def _flow_all(
 
 
 def propose_width(
-    rules: Rules, job: AbstractJob[Any], shared: Shared, runs: int, candidates: Sequence[int] = (1, 2, 4, 8)
+    rules: Rules,
+    job: AbstractJob[Any],
+    shared: Shared,
+    runs: int,
+    candidates: Sequence[int] = (1, 2, 4, 8),
 ) -> tuple[int, dict[int, float]]:
-    """Measure the CPU time of one step of one run at several widths; one is kept unless another gains 10 %.
+    """Measure the CPU time of one step of one run at several widths; one is kept unless another
+    gains 10 %.
 
     Returns the width, and milliseconds per step and run by width.
     """
@@ -358,10 +446,14 @@ def propose_width(
     for width in (w for w in candidates if w == 1 or w <= runs):
         chosen = dataclasses.replace(rules, width=width)
         fixed = job.fixed(0) if width == 1 else _stacked([job.fixed(k) for k in range(width)])
-        run, _ = advance(chosen, start(chosen, fixed, shared), fixed, shared, *padded([10], [0], rules.rows))
+        run, _ = advance(
+            chosen, start(chosen, fixed, shared), fixed, shared, *padded([10], [0], rules.rows)
+        )
         if (_status(run) == TOO_WIDE).any():
             chosen = dataclasses.replace(chosen, guarded=True)
-            run, _ = advance(chosen, start(chosen, fixed, shared), fixed, shared, *padded([10], [0], rules.rows))
+            run, _ = advance(
+                chosen, start(chosen, fixed, shared), fixed, shared, *padded([10], [0], rules.rows)
+            )
         jax.block_until_ready(run)
         begun = time.process_time()
         run, _ = advance(chosen, run, fixed, shared, *padded([60], [rules.rows], rules.rows))
@@ -389,10 +481,14 @@ def _rows_per_call(dims: Mapping[str, tuple[str, ...]], words: int) -> int:
     return int(np.clip(_BYTES_PER_CALL // _row_bytes(dims, words), 1, 512))
 
 
-def _check_size(dims: Mapping[str, tuple[str, ...]], runs: int, rows: int, words: int, dtype: np.dtype) -> None:
+def _check_size(
+    dims: Mapping[str, tuple[str, ...]], runs: int, rows: int, words: int, dtype: np.dtype
+) -> None:
     need = runs * rows * _row_bytes(dims, words, dtype.itemsize)
     if need > _BYTES_OF_RECORD:
         raise AttnlabError(
-            f"recording {rows} rows of {words} words in {runs} runs needs {need / 2**30:.1f} GiB of memory, more than "
-            f"{_BYTES_OF_RECORD / 2**30:.0f}; choose words=…, or record fewer steps with when=Every(k) or Logarithmic()"
+            f"recording {rows} rows of {words} words in {runs} runs needs {need / 2**30:.1f} GiB "
+            "of memory, more than "
+            f"{_BYTES_OF_RECORD / 2**30:.0f}; choose words=…, or record fewer steps with "
+            "when=Every(k) or Logarithmic()"
         )

@@ -1,7 +1,8 @@
 """Fitting many small models: sample sizes × step sizes × weight decays in one compiled program.
 
-A learning curve needs thousands of short fits that differ in numbers alone. Here the number of samples is a number too
-(samples beyond it are never drawn), so that a whole grid of fits compiles once.
+A learning curve needs thousands of short fits that differ in numbers alone. Here the number of
+samples is a number too (samples beyond it are never drawn), so that a whole grid of fits compiles
+once.
 """
 
 from __future__ import annotations
@@ -30,10 +31,12 @@ _LATE = 0.8  # of the steps: settling compares the loss there with the loss at t
 
 @dataclass(frozen=True)
 class Recipe:
-    """Adam with decoupled weight decay; the step size falls along a cosine to ``end_share`` of where it began.
+    """Adam with decoupled weight decay; the step size falls along a cosine to ``end_share`` of
+    where it began.
 
-    ``optimizer="descent"`` takes plain gradient steps instead, with the same decay and schedule. ``batch_size`` samples
-    a step are drawn with replacement from the samples of the fit; ``None`` takes all of them.
+    ``optimizer="descent"`` takes plain gradient steps instead, with the same decay and schedule.
+    ``batch_size`` samples a step are drawn with replacement from the samples of the fit; ``None``
+    takes all of them.
     """
 
     steps: int = 1500
@@ -76,19 +79,21 @@ def fit_grid(
     together: int = 1,
     dims: Mapping[str, Sequence[str]] | None = None,
 ) -> xr.Dataset:
-    """Fit one model per sample size, step size and weight decay; all start from one draw and see nested samples.
+    """Fit one model per sample size, step size and weight decay; all start from one draw and see
+    nested samples.
 
-    - ``init(key) → module``, ``loss(model, batch) → scalar`` (the mean over a batch), ``measure(model, checks) → {name:
-      number}``, traced by JAX. Define them once: functions made anew are compiled anew.
-    - ``dims``: the dimensions of what ``measure`` gives as an array instead of a number, such as ``{"map": ("row",
-      "column")}``.
+    - ``init(key) → module``, ``loss(model, batch) → scalar`` (the mean over a batch),
+      ``measure(model, checks) → {name: number}``, traced by JAX. Define them once: functions made
+      anew are compiled anew.
+    - ``dims``: the dimensions of what ``measure`` gives as an array instead of a number, such as
+      ``{"map": ("row", "column")}``.
     - ``data``: a PyTree of arrays (samples, …); a fit of size n draws from its first n samples.
     - ``checks``: what ``measure`` needs: validation and test data.
     - ``trained(model)``: filter of what moves; by default every floating array.
     - ``together``: fits computed at once; results are equal bit for bit at equal ``together`` only.
 
-    Returns every measured name, ``train_loss`` (on the fit's own samples) and ``settling``, its relative fall over the
-    last fifth of the steps, with dimensions (size, step_size, weight_decay).
+    Returns every measured name, ``train_loss`` (on the fit's own samples) and ``settling``, its
+    relative fall over the last fifth of the steps, with dimensions (size, step_size, weight_decay).
 
     >>> class Line(eqx.Module):
     ...     slope: Array
@@ -105,10 +110,13 @@ def fit_grid(
     available = _available(data)
     counts = [int(n) for n in sizes]
     if not counts or min(counts) < 1 or max(counts) > available or len(set(counts)) != len(counts):
-        raise AttnlabError(f"sizes={counts}: expected different numbers from 1 to {available}, the samples given")
+        raise AttnlabError(
+            f"sizes={counts}: expected different numbers from 1 to {available}, the samples given"
+        )
     if not step_sizes or min(step_sizes) <= 0 or not weight_decays or min(weight_decays) < 0:
         raise AttnlabError(
-            f"step_sizes={list(step_sizes)} must be positive and weight_decays={list(weight_decays)} must be ≥ 0"
+            f"step_sizes={list(step_sizes)} must be positive and "
+            f"weight_decays={list(weight_decays)} must be ≥ 0"
         )
     if together < 1:
         raise AttnlabError(f"together={together}: expected at least 1")
@@ -118,16 +126,38 @@ def fit_grid(
     entire = (grid[:, 0] == available) & (recipe.batch_size is None)
 
     def fitted(chosen: np.ndarray, entire: bool) -> dict[str, Array]:
-        settings = (nth_size[chosen], grid[chosen, 0].astype(np.int64), grid[chosen, 1], grid[chosen, 2])
-        return _fit_all(init, loss, measure, recipe, trained, together, entire, data, checks, key, draws, settings)
+        settings = (
+            nth_size[chosen],
+            grid[chosen, 0].astype(np.int64),
+            grid[chosen, 1],
+            grid[chosen, 2],
+        )
+        return _fit_all(
+            init,
+            loss,
+            measure,
+            recipe,
+            trained,
+            together,
+            entire,
+            data,
+            checks,
+            key,
+            draws,
+            settings,
+        )
 
     parts = [(np.flatnonzero(entire == kind), bool(kind)) for kind in np.unique(entire)]
     order = np.argsort(np.concatenate([chosen for chosen, _ in parts]))
     found = [fitted(chosen, kind) for chosen, kind in parts]
-    rows = {name: np.concatenate([np.asarray(part[name]) for part in found])[order] for name in found[0]}
+    rows = {
+        name: np.concatenate([np.asarray(part[name]) for part in found])[order] for name in found[0]
+    }
     shape = (len(counts), len(step_sizes), len(weight_decays))
     coords = {"size": counts, "step_size": list(step_sizes), "weight_decay": list(weight_decays)}
-    return xr.Dataset({name: _labelled(name, values, shape, dims or {}) for name, values in rows.items()}, coords)
+    return xr.Dataset(
+        {name: _labelled(name, values, shape, dims or {}) for name, values in rows.items()}, coords
+    )
 
 
 def _labelled(
@@ -136,14 +166,16 @@ def _labelled(
     rest, own = values.shape[1:], tuple(dims.get(name, ()))
     if len(rest) != len(own):
         raise AttnlabError(
-            f"measure gives {name!r} the shape {rest}, for which dims names {own}: expected a number, or as many names "
+            f"measure gives {name!r} the shape {rest}, for which dims names {own}: expected a "
+            "number, or as many names "
             "of dimensions as the array has, such as dims={'map': ('row', 'column')}"
         )
     return ("size", "step_size", "weight_decay", *own), values.reshape(shape + rest)
 
 
 def choose(fits: xr.Dataset, by: str = "valid_loss") -> xr.Dataset:
-    """For each size the fit with the least ``by``, and which ``step_size`` and ``weight_decay`` it had.
+    """For each size the fit with the least ``by``, and which ``step_size`` and ``weight_decay`` it
+    had.
 
     >>> fits = xr.Dataset(
     ...     {"valid_loss": (("size", "step_size", "weight_decay"), [[[2.0, 1.0]]]), "error": (("size", "step_size",
@@ -154,11 +186,16 @@ def choose(fits: xr.Dataset, by: str = "valid_loss") -> xr.Dataset:
     ([6.0], [0.1])
     """
     if by not in fits:
-        raise AttnlabError(f"no {by!r} among {sorted(map(str, fits.data_vars))}: measure it, or choose by another name")
+        raise AttnlabError(
+            f"no {by!r} among {sorted(map(str, fits.data_vars))}: measure it, or choose by "
+            "another name"
+        )
     flat = fits.stack(tuning=("step_size", "weight_decay"))
     best = flat[by].fillna(np.inf).argmin("tuning")
     chosen = flat.isel(tuning=best)
-    tuned = {name: ("size", np.asarray(chosen[name].values)) for name in ("step_size", "weight_decay")}
+    tuned = {
+        name: ("size", np.asarray(chosen[name].values)) for name in ("step_size", "weight_decay")
+    }
     return chosen.drop_vars(["tuning", "step_size", "weight_decay"]).assign(tuned)
 
 
@@ -166,26 +203,54 @@ def _available(data: PyTree) -> int:
     shapes = [np.shape(leaf) for leaf in jax.tree.leaves(data)]
     counts = {shape[0] if shape else 0 for shape in shapes}
     if len(counts) != 1 or 0 in counts:
-        raise AttnlabError(f"data holds arrays of the shapes {shapes}; expected the same number ≥ 1 of samples in all")
+        raise AttnlabError(
+            f"data holds arrays of the shapes {shapes}; expected the same number ≥ 1 of samples "
+            "in all"
+        )
     return counts.pop()
 
 
-@functools.partial(jax.jit, static_argnames=("init", "loss", "measure", "recipe", "trained", "together", "entire"))
+@functools.partial(
+    jax.jit, static_argnames=("init", "loss", "measure", "recipe", "trained", "together", "entire")
+)
 def _fit_all(
-    init: Any, loss: Any, measure: Any, recipe: Recipe, trained: Any, together: int, entire: bool, data: PyTree,
-    checks: PyTree, key: Key[Array, ""], draws: Int[Array, "sizes steps batch"] | None, settings: PyTree,
-) -> dict[str, Array]:  # fmt: skip
+    init: Any,
+    loss: Any,
+    measure: Any,
+    recipe: Recipe,
+    trained: Any,
+    together: int,
+    entire: bool,
+    data: PyTree,
+    checks: PyTree,
+    key: Key[Array, ""],
+    draws: Int[Array, "sizes steps batch"] | None,
+    settings: PyTree,
+) -> dict[str, Array]:
     def one(setting: tuple[Array, Array, Array, Array]) -> dict[str, Array]:
-        return _fit_one(init, loss, measure, recipe, trained, entire, data, checks, key, draws, *setting)
+        return _fit_one(
+            init, loss, measure, recipe, trained, entire, data, checks, key, draws, *setting
+        )
 
     return jax.lax.map(one, settings, batch_size=None if together == 1 else together)
 
 
 def _fit_one(
-    init: Any, loss: Any, measure: Any, recipe: Recipe, trained: Any, entire: bool, data: PyTree, checks: PyTree,
-    key: Key[Array, ""], draws: Int[Array, "sizes steps batch"] | None, nth_size: Int[Array, ""],
-    size: Int[Array, ""], step_size: Float[Array, ""], decay: Float[Array, ""],
-) -> dict[str, Array]:  # fmt: skip
+    init: Any,
+    loss: Any,
+    measure: Any,
+    recipe: Recipe,
+    trained: Any,
+    entire: bool,
+    data: PyTree,
+    checks: PyTree,
+    key: Key[Array, ""],
+    draws: Int[Array, "sizes steps batch"] | None,
+    nth_size: Int[Array, ""],
+    size: Int[Array, ""],
+    step_size: Float[Array, ""],
+    decay: Float[Array, ""],
+) -> dict[str, Array]:
     model = init(jax.random.split(key)[0])
     chosen, rest = eqx.partition(model, eqx.is_inexact_array if trained is None else trained(model))
     start, still = eqx.partition(chosen, eqx.is_inexact_array)
@@ -199,11 +264,17 @@ def _fit_one(
         return eqx.combine(unravel(moving), still, rest)
 
     def own_loss(moving: PyTree) -> Array:
-        """On the fit's own samples; unless they are all, their number is not known when this is compiled."""
+        """On the fit's own samples; unless they are all, their number is not known when this is
+        compiled.
+        """
         if entire:
             return loss(whole(moving), data)
-        each = jax.vmap(lambda sample: loss(whole(moving), jax.tree.map(lambda leaf: leaf[None], sample)))(own)
-        return jnp.sum(jnp.where(jnp.arange(each.shape[0]) < size, each, 0)) / size.astype(each.dtype)
+        each = jax.vmap(
+            lambda sample: loss(whole(moving), jax.tree.map(lambda leaf: leaf[None], sample))
+        )(own)
+        return jnp.sum(jnp.where(jnp.arange(each.shape[0]) < size, each, 0)) / size.astype(
+            each.dtype
+        )
 
     def batch_loss(moving: PyTree, number: Int[Array, ""]) -> Array:
         if draws is None:
@@ -223,21 +294,30 @@ def _fit_one(
 
     late = int(_LATE * recipe.steps)
     # Both parts are one loop, so that the step is compiled once.
-    (end, _), losses = jax.lax.scan(part, (flat, rule.init(flat)), jnp.array([[0, late], [late, recipe.steps]]))
+    (end, _), losses = jax.lax.scan(
+        part, (flat, rule.init(flat)), jnp.array([[0, late], [late, recipe.steps]])
+    )
     before, after = losses[0], losses[1]
     found = {name: jnp.asarray(value) for name, value in measure(whole(end), checks).items()}
-    return found | {"train_loss": after, "settling": (before - after) / jnp.maximum(before, jnp.finfo(kind).tiny)}
+    return found | {
+        "train_loss": after,
+        "settling": (before - after) / jnp.maximum(before, jnp.finfo(kind).tiny),
+    }
 
 
 def _one_vector(start: PyTree) -> tuple[PyTree, Callable[[PyTree], PyTree]]:
-    """All that moves as one vector, which the optimiser moves in fewer operations; left alone if types differ."""
+    """All that moves as one vector, which the optimiser moves in fewer operations; left alone if
+    types differ.
+    """
     if len({leaf.dtype for leaf in jax.tree.leaves(start)}) > 1:
         return start, lambda moving: moving
     return ravel_pytree(start)
 
 
 def _first(size: Int[Array, ""], leaf: Array) -> Array:
-    """The first ``size`` samples, and the first one instead of the others: not even a NaN of theirs is seen."""
+    """The first ``size`` samples, and the first one instead of the others: not even a NaN of theirs
+    is seen.
+    """
     return leaf.at[jnp.where(jnp.arange(leaf.shape[0]) < size, jnp.arange(leaf.shape[0]), 0)].get()
 
 
@@ -246,18 +326,31 @@ def _taken(data: PyTree, places: Int[Array, "batch"]) -> PyTree:
     return jax.tree.map(lambda leaf: leaf.at[places].get(mode="promise_in_bounds"), data)
 
 
-def _draws(key: Key[Array, ""], recipe: Recipe, counts: Sequence[int]) -> Int[np.ndarray, "sizes steps batch"] | None:
-    """The places of every step's samples, per size of a fit: drawn ahead, by a program that all fits share.
+def _draws(
+    key: Key[Array, ""], recipe: Recipe, counts: Sequence[int]
+) -> Int[np.ndarray, "sizes steps batch"] | None:
+    """The places of every step's samples, per size of a fit: drawn ahead, by a program that all
+    fits share.
 
-    Drawing them within the step costs more than the gradient of a small model, and takes as long to compile.
+    Drawing them within the step costs more than the gradient of a small model, and takes as long to
+    compile.
     """
     if recipe.batch_size is None:
         return None
     draw_key = jax.random.split(key)[1]
-    return np.stack([np.asarray(_draw(draw_key, jnp.asarray(n), recipe.steps, recipe.batch_size)) for n in counts])
+    return np.stack(
+        [
+            np.asarray(_draw(draw_key, jnp.asarray(n), recipe.steps, recipe.batch_size))
+            for n in counts
+        ]
+    )
 
 
 @functools.partial(jax.jit, static_argnames=("steps", "batch"))
-def _draw(key: Key[Array, ""], size: Int[Array, ""], steps: int, batch: int) -> Int[Array, "steps batch"]:
-    draw = jax.vmap(lambda number: jax.random.randint(jax.random.fold_in(key, number), (batch,), 0, size))
+def _draw(
+    key: Key[Array, ""], size: Int[Array, ""], steps: int, batch: int
+) -> Int[Array, "steps batch"]:
+    draw = jax.vmap(
+        lambda number: jax.random.randint(jax.random.fold_in(key, number), (batch,), 0, size)
+    )
     return draw(jnp.arange(steps)).astype(jnp.int32)

@@ -15,7 +15,9 @@ from attnlab.training._optimizers import GradientFlow
 from attnlab.training._probes import AbstractProbe, Moment, first_memories, measured
 from attnlab.training._problem import Trained
 
-_STAGES = 6  # gradient evaluations of one Tsit5 step: seven stages, the last is the next step's first
+_STAGES = (
+    6  # gradient evaluations of one Tsit5 step: seven stages, the last is the next step's first
+)
 
 
 @functools.partial(jax.jit, static_argnames=("flow", "probes"))
@@ -26,7 +28,9 @@ def solve_flow(
     shared: Shared,
     times: Float[Array, "rows"],
 ) -> tuple[dict[str, Array], Trained, Array, Array]:
-    """Rows at the given times, final coordinates, number of gradient evaluations, whether it succeeded."""
+    """Rows at the given times, final coordinates, number of gradient evaluations, whether it
+    succeeded.
+    """
     frame = fixed.frame
 
     def velocity(time: Any, trained: Trained, args: Any) -> Trained:
@@ -36,7 +40,9 @@ def solve_flow(
 
     def moment_at(step: Array, trained: Trained) -> Moment:
         evaluation = shared.objective.evaluate(frame, trained, None, context=False)
-        return Moment(step, frame, trained, evaluation, shared.objective, shared.splits, shared.words, True)
+        return Moment(
+            step, frame, trained, evaluation, shared.objective, shared.splits, shared.words, True
+        )
 
     first = moment_at(jnp.zeros((), jnp.int64), frame.initial())
     memories = first_memories(probes, first)

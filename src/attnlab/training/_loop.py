@@ -1,4 +1,6 @@
-"""The training loop, written once: compiled, resumable from slot to slot, for one run or a batch of runs."""
+"""The training loop, written once: compiled, resumable from slot to slot, for one run or a batch of
+runs.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,14 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from attnlab._errors import AttnlabError
 from attnlab.training._optimizers import Descent
-from attnlab.training._probes import AbstractProbe, Moment, Transition, first_memories, measured, next_memories
+from attnlab.training._probes import (
+    AbstractProbe,
+    Moment,
+    Transition,
+    first_memories,
+    measured,
+    next_memories,
+)
 from attnlab.training._problem import AbstractFrame, AbstractObjective, Evaluation, Trained
 
 RUNNING, STOPPED_EARLY, NON_FINITE, TOO_WIDE, HALTED = 0, 1, 2, 3, 4
@@ -24,7 +33,8 @@ Order = Int[Array, "examples"] | None
 
 @dataclass(frozen=True)
 class EarlyStopping:
-    """Stop after ``patience`` recorded rows without a lower loss on ``split``; the best parameters are restored.
+    """Stop after ``patience`` recorded rows without a lower loss on ``split``; the best parameters
+    are restored.
 
     A loss counts as lower when it improves by more than ``min_delta``.
     """
@@ -35,7 +45,9 @@ class EarlyStopping:
 
     def __post_init__(self):
         if self.patience < 1 or self.min_delta < 0:
-            raise AttnlabError(f"patience={self.patience} must be ≥ 1 and min_delta={self.min_delta} must be ≥ 0")
+            raise AttnlabError(
+                f"patience={self.patience} must be ≥ 1 and min_delta={self.min_delta} must be ≥ 0"
+            )
 
 
 class Best(NamedTuple):
@@ -50,7 +62,8 @@ class Best(NamedTuple):
 class Run(NamedTuple):
     """Everything that changes in a run.
 
-    ``evaluation`` is that of the present step, except in a ``fresh`` run, which has yet to be evaluated where it is.
+    ``evaluation`` is that of the present step, except in a ``fresh`` run, which has yet to be
+    evaluated where it is.
     """
 
     step: Int[Array, ""]
@@ -82,7 +95,9 @@ class Shared(NamedTuple):
     def guarding(self, on: bool) -> Shared:
         """The same with or without the objectives' guards."""
         return Shared(
-            self.objective.guarding(on), {name: part.guarding(on) for name, part in self.splits.items()}, self.words
+            self.objective.guarding(on),
+            {name: part.guarding(on) for name, part in self.splits.items()},
+            self.words,
         )
 
 
@@ -90,8 +105,9 @@ class Shared(NamedTuple):
 class Rules:
     """What decides the compiled program.
 
-    The ordinary program has no room for scores that are too wide for its fast formulas: a run that meets them halts
-    as ``TOO_WIDE`` before that step is recorded or left. The ``guarded`` program takes such runs further.
+    The ordinary program has no room for scores that are too wide for its fast formulas: a run that
+    meets them halts as ``TOO_WIDE`` before that step is recorded or left. The ``guarded`` program
+    takes such runs further.
     """
 
     optimizer: Descent
@@ -123,7 +139,9 @@ def _evaluated(
     return shared.objective.evaluate(fixed.frame, trained, batch, context=rules.context)
 
 
-def _reshuffled(rules: Rules, fixed: Fixed, shared: Shared, step: Int[Array, ""], order: Order) -> Order:
+def _reshuffled(
+    rules: Rules, fixed: Fixed, shared: Shared, step: Int[Array, ""], order: Order
+) -> Order:
     """A new order at the start of each epoch, from the run's key and the epoch's number alone."""
     if rules.batch_size is None or order is None:
         return None
@@ -142,7 +160,9 @@ def _judged(run: Run) -> Run:
     bad = jnp.where(jnp.isfinite(run.evaluation.loss), RUNNING, NON_FINITE)
     verdict = jnp.where(run.evaluation.wide, TOO_WIDE, bad)
     halts = _running(run) & (verdict != RUNNING)
-    return run._replace(status=jnp.where(halts, verdict, run.status), ended=jnp.where(halts, run.step, run.ended))
+    return run._replace(
+        status=jnp.where(halts, verdict, run.status), ended=jnp.where(halts, run.step, run.ended)
+    )
 
 
 def _moment(rules: Rules, run: Run, fixed: Fixed, shared: Shared) -> Moment:
@@ -160,14 +180,24 @@ def _moment(rules: Rules, run: Run, fixed: Fixed, shared: Shared) -> Moment:
 
 
 def _moved(rules: Rules, run: Run, fixed: Fixed, shared: Shared) -> Run:
-    """Take one step with the present gradient (a fresh run stays where it is), and evaluate where it leads."""
-    with jax.numpy_dtype_promotion("standard"):  # some of Optax's rules mix their integer counters with floats
+    """Take one step with the present gradient (a fresh run stays where it is), and evaluate where
+    it leads.
+    """
+    with jax.numpy_dtype_promotion(
+        "standard"
+    ):  # some of Optax's rules mix their integer counters with floats
         rule = rules.optimizer.transformation()
         update, state = rule.update(run.evaluation.gradient, run.optimizer, run.trained)
     transition = Transition(_moment(rules, run, fixed, shared), update, rules.optimizer.step_size)
-    after = optax.apply_updates(run.trained, update), state, next_memories(rules.probes, run.probes, transition)
+    after = (
+        optax.apply_updates(run.trained, update),
+        state,
+        next_memories(rules.probes, run.probes, transition),
+    )
     before = run.trained, run.optimizer, run.probes
-    trained, state, memories = jax.tree.map(lambda old, new: jnp.where(run.fresh, old, new), before, after)
+    trained, state, memories = jax.tree.map(
+        lambda old, new: jnp.where(run.fresh, old, new), before, after
+    )
     step = run.step + (~run.fresh).astype(jnp.int64)
     order = _reshuffled(rules, fixed, shared, step, run.order)
     return _judged(
@@ -208,10 +238,17 @@ def _compared(rules: Rules, run: Run, row: dict[str, Array], recorded: Bool[Arra
 
 def _start_one(rules: Rules, fixed: Fixed, shared: Shared) -> Run:
     trained, step = fixed.frame.initial(), jnp.zeros((), jnp.int64)
-    order = None if rules.batch_size is None else jnp.arange(shared.objective.examples, dtype=jnp.int32)
+    order = (
+        None if rules.batch_size is None else jnp.arange(shared.objective.examples, dtype=jnp.int32)
+    )
     # Compiled only where a probe's start needs it, and then in a form that holds everywhere.
     first = _evaluated(
-        rules, fixed, shared.guarding(True), trained, step, _reshuffled(rules, fixed, shared, step, order)
+        rules,
+        fixed,
+        shared.guarding(True),
+        trained,
+        step,
+        _reshuffled(rules, fixed, shared, step, order),
     )
     run = Run(
         step=step,
@@ -241,18 +278,24 @@ def _advance_one(
     places: Int[Array, "slots"],
     count: Int[Array, ""],
 ) -> tuple[Run, dict[str, Array]]:
-    """Go through ``count`` slots: train to ``stops[i]``, then record the row of that step at ``places[i]``.
+    """Go through ``count`` slots: train to ``stops[i]``, then record the row of that step at
+    ``places[i]``.
 
-    A place beyond the last row records nothing: such a slot only gives the caller a chance to look at the clock.
+    A place beyond the last row records nothing: such a slot only gives the caller a chance to look
+    at the clock.
     """
 
     def one_row(run: Run) -> dict[str, Array]:
         return measured(rules.probes, run.probes, _moment(rules, run, fixed, shared))
 
-    def slot(i: Int[Array, ""], state: tuple[Run, dict[str, Array]]) -> tuple[Run, dict[str, Array]]:
+    def slot(
+        i: Int[Array, ""], state: tuple[Run, dict[str, Array]]
+    ) -> tuple[Run, dict[str, Array]]:
         run, rows = state
         run = jax.lax.while_loop(
-            lambda r: _running(r) & (r.fresh | (r.step < stops[i])), lambda r: _moved(rules, r, fixed, shared), run
+            lambda r: _running(r) & (r.fresh | (r.step < stops[i])),
+            lambda r: _moved(rules, r, fixed, shared),
+            run,
         )
         recorded = places[i] < rules.rows
         # A row may cost as much as an epoch: none is computed for the clock alone.
@@ -275,7 +318,9 @@ def _advance_one(
 def start(rules: Rules, fixed: Fixed, shared: Shared) -> Run:
     """Runs at step 0; ``fixed`` has a leading axis of runs when the width is above one."""
     one, shared = functools.partial(_start_one, rules), shared.guarding(rules.guarded)
-    return one(fixed, shared) if rules.width == 1 else jax.vmap(one, in_axes=(0, None))(fixed, shared)
+    return (
+        one(fixed, shared) if rules.width == 1 else jax.vmap(one, in_axes=(0, None))(fixed, shared)
+    )
 
 
 def halted(run: Run) -> Run:
@@ -297,4 +342,6 @@ def advance(
     one, shared = functools.partial(_advance_one, rules), shared.guarding(rules.guarded)
     if rules.width == 1:
         return one(run, fixed, shared, stops, places, count)
-    return jax.vmap(one, in_axes=(0, 0, None, None, None, None))(run, fixed, shared, stops, places, count)
+    return jax.vmap(one, in_axes=(0, 0, None, None, None, None))(
+        run, fixed, shared, stops, places, count
+    )

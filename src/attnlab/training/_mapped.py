@@ -1,4 +1,6 @@
-"""Minibatches of a corpus that stays on disk: its arrays are mapped into memory and read where a step needs them."""
+"""Minibatches of a corpus that stays on disk: its arrays are mapped into memory and read where a
+step needs them.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,15 @@ from jaxtyping import Array, Float, Int
 from attnlab.models import Tokens, pool_tokens, too_wide
 from attnlab.tasks import Corpus
 from attnlab.training._objective import Frame, Room, evaluate_tokens
-from attnlab.training._probes import AbstractProbe, Accuracy, GradientNorm, Loss, Measure, Norms, Scores
+from attnlab.training._probes import (
+    AbstractProbe,
+    Accuracy,
+    GradientNorm,
+    Loss,
+    Measure,
+    Norms,
+    Scores,
+)
 from attnlab.training._problem import AbstractObjective, Evaluation, Trained
 
 _BLOCK = 8192  # sentences that are looked at together for the loss on all of them
@@ -28,7 +38,9 @@ def can_stay_on_disk(corpus: Corpus, probes: Sequence[AbstractProbe]) -> bool:
         or (isinstance(probe, Accuracy) and probe.split is not None)
         for probe in probes
     )
-    return light and all(_is_mapped(getattr(corpus, name)) for name in ("offsets", "words", "counts", "labels"))
+    return light and all(
+        _is_mapped(getattr(corpus, name)) for name in ("offsets", "words", "counts", "labels")
+    )
 
 
 def _is_mapped(array: Any) -> bool:
@@ -38,10 +50,12 @@ def _is_mapped(array: Any) -> bool:
 
 
 class MappedObjective(AbstractObjective[Frame]):
-    """Mean cross-entropy of word attention on a corpus on disk: what ``WordObjective`` is for minibatches.
+    """Mean cross-entropy of word attention on a corpus on disk: what ``WordObjective`` is for
+    minibatches.
 
-    No array is copied: JAX is given the mapped memory itself, of which the system holds what was used lately. So a
-    corpus may be larger than the memory there is; each step reads its own sentences.
+    No array is copied: JAX is given the mapped memory itself, of which the system holds what was
+    used lately. So a corpus may be larger than the memory there is; each step reads its own
+    sentences.
     """
 
     offsets: Int[Array, "bounds"]
@@ -69,8 +83,12 @@ class MappedObjective(AbstractObjective[Frame]):
         return self.labels.shape[0]
 
     def guarding(self, on: bool) -> MappedObjective:
-        """The same data; minibatches hold everywhere, and tell the others where the fast formulas would not."""
-        return MappedObjective(self.offsets, self.words, self.counts, self.labels, self.room, self.block_capacity, on)
+        """The same data; minibatches hold everywhere, and tell the others where the fast formulas
+        would not.
+        """
+        return MappedObjective(
+            self.offsets, self.words, self.counts, self.labels, self.room, self.block_capacity, on
+        )
 
     def evaluate(
         self, frame: Frame, trained: Trained, batch: Int[Array, "batch"] | None, *, context: bool
@@ -92,8 +110,11 @@ class MappedObjective(AbstractObjective[Frame]):
         def add(block: Int[Array, ""], total: Float[Array, ""]) -> Float[Array, ""]:
             numbers = block * _BLOCK + jnp.arange(_BLOCK, dtype=jnp.int64)
             inside = numbers < count
-            # Numbers beyond the last sentence have no entries, so that the room for a block is enough.
-            tokens = self._tokens(jnp.where(inside, numbers, count), self.block_capacity, scores.dtype)
+            # Numbers beyond the last sentence have no entries, so that the room for a block is
+            # enough.
+            tokens = self._tokens(
+                jnp.where(inside, numbers, count), self.block_capacity, scores.dtype
+            )
             logits = jax.vmap(head.finish)(pool_tokens(scores, table, tokens))
             each = optax.softmax_cross_entropy_with_integer_labels(logits, tokens.labels)
             return total + jnp.sum(jnp.where(inside, each, 0))

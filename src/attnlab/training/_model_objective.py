@@ -1,4 +1,6 @@
-"""What is trained when it is not word attention: any Equinox module, on any arrays, by its own loss."""
+"""What is trained when it is not word attention: any Equinox module, on any arrays, by its own
+loss.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,23 @@ class ModelFrame(AbstractFrame):
 
     @classmethod
     def of(cls, model: eqx.Module, trained: Callable[[Any], PyTree] | None) -> ModelFrame:
-        """Divide a module; ``trained`` gives the filter of what moves, by default all floating arrays."""
+        """Divide a module; ``trained`` gives the filter of what moves, by default all floating
+        arrays.
+        """
         chosen, rest = (model, None) if trained is None else eqx.partition(model, trained(model))
         moving, left = eqx.partition(chosen, eqx.is_inexact_array)
         if not jax.tree.leaves(moving):
             raise AttnlabError(
                 f"nothing of {type(model).__name__} moves: "
-                + ("it has no floating arrays" if trained is None else "trained(model) is true of no floating array")
+                + (
+                    "it has no floating arrays"
+                    if trained is None
+                    else "trained(model) is true of no floating array"
+                )
             )
-        still, program = eqx.partition(left if rest is None else eqx.combine(left, rest), eqx.is_array)
+        still, program = eqx.partition(
+            left if rest is None else eqx.combine(left, rest), eqx.is_array
+        )
         return cls(moving, still, program)
 
     def initial(self) -> Trained:
@@ -56,13 +66,16 @@ class ModelObjective(AbstractObjective[ModelFrame]):
     function: Callable[[Any, PyTree], Array] = eqx.field(static=True)
 
     @classmethod
-    def of(cls, data: PyTree, function: Callable[[Any, PyTree], Array], dtype: np.dtype, name: str) -> ModelObjective:
+    def of(
+        cls, data: PyTree, function: Callable[[Any, PyTree], Array], dtype: np.dtype, name: str
+    ) -> ModelObjective:
         """Move data to JAX, floating arrays in ``dtype``; ``name`` is what an error calls them."""
         arrays = [np.shape(leaf) for leaf in jax.tree.leaves(data)]
         counts = {shape[0] if shape else None for shape in arrays}
         if len(counts) != 1 or not counts <= {c for c in counts if c}:
             raise AttnlabError(
-                f"{name} holds arrays of the shapes {arrays}; expected at least one array, and all with the same "
+                f"{name} holds arrays of the shapes {arrays}; expected at least one array, and "
+                "all with the same "
                 "number ≥ 1 of examples along their first axis"
             )
         return cls(jax.tree.map(lambda leaf: as_dtype(jnp.asarray(leaf), dtype), data), function)
@@ -82,9 +95,16 @@ class ModelObjective(AbstractObjective[ModelFrame]):
         return self._cost(frame, trained, self.data)
 
     def evaluate(
-        self, frame: ModelFrame, trained: Trained, batch: Int[Array, "batch"] | None, *, context: bool
+        self,
+        frame: ModelFrame,
+        trained: Trained,
+        batch: Int[Array, "batch"] | None,
+        *,
+        context: bool,
     ) -> Evaluation:
-        """Loss and gradient by automatic differentiation, on all examples or on a minibatch of them."""
+        """Loss and gradient by automatic differentiation, on all examples or on a minibatch of
+        them.
+        """
         assert not context, "probes that need words are refused before training"
         data = self.data if batch is None else jax.tree.map(lambda leaf: leaf[batch], self.data)
         loss, gradient = jax.value_and_grad(lambda t: self._cost(frame, t, data))(trained)
@@ -94,10 +114,16 @@ class ModelObjective(AbstractObjective[ModelFrame]):
         value = self.function(frame.model(trained), data)
         if jnp.shape(value) != () or not jnp.issubdtype(jnp.result_type(value), jnp.floating):
             got = f"shape {jnp.shape(value)} and type {jnp.result_type(value)}"
-            raise AttnlabError(f"loss returned {got}; expected one real number, the mean over the batch's examples")
+            raise AttnlabError(
+                f"loss returned {got}; expected one real number, the mean over the batch's examples"
+            )
         return jnp.asarray(value)
 
 
 def as_dtype(leaf: Any, dtype: np.dtype) -> Any:
     """A floating array in the given type; everything else as it is."""
-    return leaf.astype(dtype) if eqx.is_array(leaf) and jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
+    return (
+        leaf.astype(dtype)
+        if eqx.is_array(leaf) and jnp.issubdtype(leaf.dtype, jnp.floating)
+        else leaf
+    )

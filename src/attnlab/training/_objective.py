@@ -1,7 +1,8 @@
 """What is trained: word attention on a corpus, in the coordinates that make a step cheapest.
 
-Descent moves ``κ_w`` only along a frozen query and ``ν_w`` only inside the span of a frozen first layer. It is then
-exact to keep one number per word along the query and one per column of that layer (THEORY A2, ENGINE).
+Descent moves ``κ_w`` only along a frozen query and ``ν_w`` only inside the span of a frozen first
+layer. It is then exact to keep one number per word along the query and one per column of that layer
+(THEORY A2, ENGINE).
 """
 
 from __future__ import annotations
@@ -91,11 +92,15 @@ class FreeScores(AbstractScores):
 
     def gradient_square(self, gradient: Trained) -> Array:
         """Sum of squares."""
-        return sum((jnp.sum(g**2) for g in gradient.values()), start=jnp.zeros((), self.query.dtype))
+        return sum(
+            (jnp.sum(g**2) for g in gradient.values()), start=jnp.zeros((), self.query.dtype)
+        )
 
 
 class LineScores(AbstractScores):
-    """Trained keys under a frozen query: ``κ_w = κ_w(0) + b_w q``, ``s_w = s_w(0) + |q|² b_w``, ``ḃ = −∂L/∂s``."""
+    """Trained keys under a frozen query: ``κ_w = κ_w(0) + b_w q``, ``s_w = s_w(0) + |q|² b_w``, ``ḃ
+    = −∂L/∂s``.
+    """
 
     keys: Float[Array, "words k"]
     query: Float[Array, "k"]
@@ -148,7 +153,9 @@ class AbstractValues(eqx.Module):
         """The embeddings behind the head's first layer."""
 
     @abc.abstractmethod
-    def gradient(self, trained: Trained, dtable: Float[Array, "words columns"], dhead: PyTree) -> Trained:
+    def gradient(
+        self, trained: Trained, dtable: Float[Array, "words columns"], dhead: PyTree
+    ) -> Trained:
         """What descent follows, from ``∂L/∂table`` and the head's gradient behind its first layer."""
 
     @abc.abstractmethod
@@ -170,7 +177,11 @@ class FreeValues(AbstractValues):
 
     def head(self, trained: Trained) -> AbstractHead:
         """The head."""
-        return eqx.combine(trained["head"], self.start_head) if "head" in self.parts else self.start_head
+        return (
+            eqx.combine(trained["head"], self.start_head)
+            if "head" in self.parts
+            else self.start_head
+        )
 
     def embeddings(self, trained: Trained, rows: Rows = None) -> Array:
         """``ν_w``."""
@@ -198,11 +209,16 @@ class FreeValues(AbstractValues):
 
     def gradient_square(self, gradient: Trained) -> Array:
         """Sum of squares."""
-        return sum((jnp.sum(g**2) for g in jax.tree.leaves(gradient)), start=jnp.zeros((), self.start.dtype))
+        return sum(
+            (jnp.sum(g**2) for g in jax.tree.leaves(gradient)),
+            start=jnp.zeros((), self.start.dtype),
+        )
 
 
 class SpanValues(AbstractValues):
-    """Trained embeddings under a frozen first layer P: ``E = E(0) + A Pᵀ``, ``U = U(0) + A PᵀP``, ``Ȧ = −∂L/∂U``."""
+    """Trained embeddings under a frozen first layer P: ``E = E(0) + A Pᵀ``, ``U = U(0) + A PᵀP``,
+    ``Ȧ = −∂L/∂U``.
+    """
 
     start: Float[Array, "words d"]
     start_head: AbstractHead
@@ -242,7 +258,9 @@ class SpanValues(AbstractValues):
 
 
 class Frame(AbstractFrame):
-    """What does not move in one run of word attention, and the way from the trained coordinates to the model."""
+    """What does not move in one run of word attention, and the way from the trained coordinates to
+    the model.
+    """
 
     keyed: AbstractScores
     valued: AbstractValues
@@ -251,19 +269,27 @@ class Frame(AbstractFrame):
 
     @classmethod
     def of(cls, model: WordAttention, *, reduced: bool) -> Frame:
-        """Choose coordinates for a model; ``reduced`` allows those that only linear optimisers keep exact."""
+        """Choose coordinates for a model; ``reduced`` allows those that only linear optimisers keep
+        exact.
+        """
         parts = model.trained
         if reduced and "keys" in parts and "query" not in parts:
             scores = LineScores(model.keys, model.query, model.scores(), model.query @ model.query)
         else:
-            scores = FreeScores(model.keys, model.query, tuple(p for p in ("keys", "query") if p in parts))
+            scores = FreeScores(
+                model.keys, model.query, tuple(p for p in ("keys", "query") if p in parts)
+            )
         projection = model.head.projection()
         spanned = reduced and "embeddings" in parts and "head" not in parts
         if spanned and projection is not None and projection.shape[1] < projection.shape[0]:
             metric = projection.T @ projection
-            values = SpanValues(model.embeddings, model.head, projection, model.embeddings @ projection, metric)
+            values = SpanValues(
+                model.embeddings, model.head, projection, model.embeddings @ projection, metric
+            )
         else:
-            values = FreeValues(model.embeddings, model.head, tuple(p for p in ("embeddings", "head") if p in parts))
+            values = FreeValues(
+                model.embeddings, model.head, tuple(p for p in ("embeddings", "head") if p in parts)
+            )
         return cls(scores, values, parts, model.normaliser)
 
     def initial(self) -> Trained:
@@ -287,7 +313,9 @@ class Frame(AbstractFrame):
         keys, query = self.keyed.restore(trained["scores"])
         values = trained["values"]
         head = self.valued.head(values)
-        return WordAttention(self.valued.embeddings(values), keys, query, head, self.trained_parts, self.normaliser)
+        return WordAttention(
+            self.valued.embeddings(values), keys, query, head, self.trained_parts, self.normaliser
+        )
 
     def gradient_norm(self, gradient: Trained) -> Float[Array, ""]:
         """Norm of the gradient in the model's own trained parameters."""
@@ -298,8 +326,9 @@ class Frame(AbstractFrame):
 class Room(NamedTuple):
     """How many entries a minibatch may have: what it hardly ever exceeds, and what it cannot.
 
-    Room for the longest sentences of all at once would be several times what a minibatch needs. The guarded program
-    has it; the ordinary one stops where it would need more (``Evaluation.wide``), and the guarded one goes on.
+    Room for the longest sentences of all at once would be several times what a minibatch needs. The
+    guarded program has it; the ordinary one stops where it would need more (``Evaluation.wide``),
+    and the guarded one goes on.
     """
 
     likely: int
@@ -324,7 +353,9 @@ class Room(NamedTuple):
         """The room of a program."""
         return self.most if guard else self.likely
 
-    def too_small(self, offsets: Int[Array, "bounds"], batch: Int[Array, "batch"], *, guard: bool) -> Bool[Array, ""]:
+    def too_small(
+        self, offsets: Int[Array, "bounds"], batch: Int[Array, "batch"], *, guard: bool
+    ) -> Bool[Array, ""]:
         """Whether a minibatch has more entries than the program has room for."""
         if guard or self.likely == self.most:
             return jnp.zeros((), bool)
@@ -334,8 +365,9 @@ class Room(NamedTuple):
 class WordObjective(AbstractObjective[Frame]):
     """Mean cross-entropy of word attention on a corpus.
 
-    ``guard`` computes with every sentence's own shift where one shift for all could underflow; without it such scores
-    are only reported (``Evaluation.wide``), and the program is half as large.
+    ``guard`` computes with every sentence's own shift where one shift for all could underflow;
+    without it such scores are only reported (``Evaluation.wide``), and the program is half as
+    large.
     """
 
     incidence: Incidence
@@ -362,7 +394,9 @@ class WordObjective(AbstractObjective[Frame]):
         """The same data with or without the guard."""
         return WordObjective(self.incidence, self.room, on)
 
-    def chosen(self, scores: Float[Array, "words"], fast: Callable[[], Any], safe: Callable[[], Any]) -> Any:
+    def chosen(
+        self, scores: Float[Array, "words"], fast: Callable[[], Any], safe: Callable[[], Any]
+    ) -> Any:
         """``fast()``, or under the guard ``safe()`` for scores that are too wide for one shift."""
         return guarded(too_wide(scores), fast, safe) if self.guard else fast()
 
@@ -370,7 +404,9 @@ class WordObjective(AbstractObjective[Frame]):
         """Loss on all sentences."""
         return self.loss_and_logits(frame, trained)[0]
 
-    def loss_and_logits(self, frame: Frame, trained: Trained) -> tuple[Float[Array, ""], Float[Array, "sentences c"]]:
+    def loss_and_logits(
+        self, frame: Frame, trained: Trained
+    ) -> tuple[Float[Array, ""], Float[Array, "sentences c"]]:
         """Loss on all sentences, and logits."""
         scores, table = frame.scores(trained), frame.valued.table(trained["values"])
         head = frame.valued.head(trained["values"])
@@ -391,7 +427,9 @@ class WordObjective(AbstractObjective[Frame]):
         wide = jnp.zeros((), bool) if self.guard else too_wide(scores)
         if batch is not None:
             tokens = Tokens.gather(self.incidence, batch, self.room.entries(guard=self.guard))
-            wide = wide | self.room.too_small(self.incidence.by_sentence.offsets, batch, guard=self.guard)
+            wide = wide | self.room.too_small(
+                self.incidence.by_sentence.offsets, batch, guard=self.guard
+            )
             return evaluate_tokens(frame, trained, tokens, context=context, wide=wide)
         raw = self.chosen(
             scores,
@@ -420,7 +458,9 @@ def _evaluation(frame: Frame, trained: Trained, raw: Any, wide: Bool[Array, ""])
     return Evaluation(loss, gradient, term, wide)
 
 
-def cross_entropy(logits: Float[Array, "sentences classes"], labels: Int[Array, "sentences"]) -> Float[Array, ""]:
+def cross_entropy(
+    logits: Float[Array, "sentences classes"], labels: Int[Array, "sentences"]
+) -> Float[Array, ""]:
     """The mean over sentences."""
     return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
 
@@ -459,6 +499,7 @@ def _from_incidence(scores, table, head, incidence: Incidence, context: bool):
     ds, dtable = incidence.pool_gradient(e, table, pooled, mass, dpooled)
     term = None
     if context:
-        # By its own product, not as a by-product of ds, so that the exact identity can contradict the gradient.
+        # By its own product, not as a by-product of ds, so that the exact identity can contradict
+        # the gradient.
         term = e * incidence.word_sums((_along_context(pooled, dpooled) / mass)[:, None])[:, 0]
     return loss, ds, dtable, dhead, term

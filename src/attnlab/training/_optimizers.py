@@ -12,7 +12,8 @@ from attnlab._errors import AttnlabError
 
 @dataclass(frozen=True)
 class GradientDescent:
-    """``θ ← θ − step_size·(∂L/∂θ + weight_decay·θ)``, with heavy-ball or Nesterov momentum on request.
+    """``θ ← θ − step_size·(∂L/∂θ + weight_decay·θ)``, with heavy-ball or Nesterov momentum on
+    request.
 
     With minibatches this is SGD.
     """
@@ -32,7 +33,9 @@ class GradientDescent:
 
     @property
     def linear(self) -> bool:
-        """Whether the motion is a linear combination of gradients, so that reduced coordinates are exact."""
+        """Whether the motion is a linear combination of gradients, so that reduced coordinates are
+        exact.
+        """
         return self.weight_decay == 0
 
     def transformation(self) -> optax.GradientTransformation:
@@ -55,7 +58,8 @@ class Adam:
     def __post_init__(self):
         if not self.step_size > 0 or self.weight_decay < 0:
             raise AttnlabError(
-                f"step_size={self.step_size} must be positive and weight_decay={self.weight_decay} must be ≥ 0"
+                f"step_size={self.step_size} must be positive and "
+                f"weight_decay={self.weight_decay} must be ≥ 0"
             )
 
     @property
@@ -91,8 +95,8 @@ class OptaxOptimizer:
 class GradientFlow:
     """``dθ/dτ = −∂L/∂θ``, integrated by Diffrax (Tsit5, adaptive).
 
-    ``step_size`` is the time that one step stands for: step k of a flow is time ``k · step_size``, so that a flow
-    and a descent of equal step size share their axis.
+    ``step_size`` is the time that one step stands for: step k of a flow is time ``k · step_size``,
+    so that a flow and a descent of equal step size share their axis.
     """
 
     step_size: float = 0.1
@@ -115,5 +119,6 @@ def as_optimizer(given: object) -> Descent | GradientFlow:
     if isinstance(given, optax.GradientTransformation):
         return OptaxOptimizer(given)
     raise AttnlabError(
-        f"optimizer={given!r}: expected GradientDescent(step), Adam(step), GradientFlow() or an Optax optimiser"
+        f"optimizer={given!r}: expected GradientDescent(step), Adam(step), GradientFlow() or an "
+        "Optax optimiser"
     )

@@ -1,4 +1,6 @@
-"""Probes: what is recorded. They run inside the compiled loop, so that whole weights are never copied out."""
+"""Probes: what is recorded. They run inside the compiled loop, so that whole weights are never
+copied out.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,8 @@ class _NoSoftmax(AttnlabError):
 class Moment(NamedTuple):
     """A run at one step: parameters, and loss and gradient *of the same step*.
 
-    ``coordinates``, ``data`` and ``parts`` are there for every model; ``frame``, ``objective`` and what is said of
-    words only for word attention.
+    ``coordinates``, ``data`` and ``parts`` are there for every model; ``frame``, ``objective`` and
+    what is said of words only for word attention.
     """
 
     step: Int[Array, ""]
@@ -78,7 +80,10 @@ class Moment(NamedTuple):
         if name is None:
             return self.data
         if name not in self.parts:
-            raise AttnlabError(f"no split {name!r}; given were {sorted(self.parts) or 'none'} (train(..., splits=…))")
+            raise AttnlabError(
+                f"no split {name!r}; given were {sorted(self.parts) or 'none'} (train(..., "
+                "splits=…))"
+            )
         return self.parts[name]
 
 
@@ -186,7 +191,9 @@ class Norms(InstantProbe):
 
 @dataclass(frozen=True)
 class Attention(InstantProbe):
-    """``attention``: mean attention on each chosen word over the training sentences that contain it."""
+    """``attention``: mean attention on each chosen word over the training sentences that contain
+    it.
+    """
 
     @property
     def dims(self) -> Dims:
@@ -194,7 +201,9 @@ class Attention(InstantProbe):
         return {"attention": ("word",)}
 
     def look(self, moment: Moment) -> dict[str, Array]:
-        """``mean_{n∋w} a_nw``, repeats of a word in one sentence counted together; nan for an absent word."""
+        """``mean_{n∋w} a_nw``, repeats of a word in one sentence counted together; nan for an
+        absent word.
+        """
         s = moment.frame.scores(moment.trained)
         if isinstance(moment.data, BagObjective):
             return {"attention": _attention_in_bags(moment.data, s, moment.words)}
@@ -219,7 +228,9 @@ def _attention_in_bags(data: BagObjective, scores: Array, words: Array) -> Float
 
     def of_word(word: Array) -> Array:
         here = (bags.words == word) & bags.there
-        return jnp.sum(jnp.where(here, weights, 0)) / jnp.sum(jnp.any(here, axis=1)).astype(scores.dtype)
+        return jnp.sum(jnp.where(here, weights, 0)) / jnp.sum(jnp.any(here, axis=1)).astype(
+            scores.dtype
+        )
 
     return jax.lax.map(of_word, words)
 
@@ -236,10 +247,16 @@ class Loss(InstantProbe):
         return {_named("loss", self.split): ()}
 
     def look(self, moment: Moment) -> dict[str, Array]:
-        """Mean loss (cross-entropy for ``train``); on the training data of full-batch descent it costs nothing."""
+        """Mean loss (cross-entropy for ``train``); on the training data of full-batch descent it
+        costs nothing.
+        """
         if self.split is None and moment.full_batch:
             return {"loss": moment.evaluation.loss}
-        return {_named("loss", self.split): moment.split(self.split).loss(moment.coordinates, moment.trained)}
+        return {
+            _named("loss", self.split): moment.split(self.split).loss(
+                moment.coordinates, moment.trained
+            )
+        }
 
 
 @dataclass(frozen=True)
@@ -263,7 +280,9 @@ class Accuracy(InstantProbe):
 
 @dataclass(frozen=True)
 class GradientNorm(InstantProbe):
-    """``gradient_norm``: norm of the gradient that the step follows (the minibatch's), by all that is trained."""
+    """``gradient_norm``: norm of the gradient that the step follows (the minibatch's), by all that
+    is trained.
+    """
 
     @property
     def dims(self) -> Dims:
@@ -297,7 +316,9 @@ class Measure(InstantProbe):
         """The user's number."""
         value = jnp.asarray(self.function(moment.model()))
         if value.ndim != len(self.axes):
-            raise AttnlabError(f"Measure {self.name!r} returned shape {value.shape} but declares axes {self.axes}")
+            raise AttnlabError(
+                f"Measure {self.name!r} returned shape {value.shape} but declares axes {self.axes}"
+            )
         return {self.name: value}
 
 
@@ -318,7 +339,8 @@ def _asked(probe: AbstractProbe) -> Iterator[None]:
 def no_words(probe: AbstractProbe) -> AttnlabError:
     """The refusal of a probe that needs words."""
     return AttnlabError(
-        f"the probe {type(probe).__name__} looks at the words of a WordAttention, which this model is not; record "
+        f"the probe {type(probe).__name__} looks at the words of a WordAttention, which this "
+        "model is not; record "
         "Loss, GradientNorm or Measure(name, function_of_the_model) instead, or use attnlab.train"
     )
 
@@ -326,7 +348,8 @@ def no_words(probe: AbstractProbe) -> AttnlabError:
 def no_softmax(probe: AbstractProbe, why: str) -> AttnlabError:
     """The refusal of a probe that is about softmax."""
     return AttnlabError(
-        f"the probe {type(probe).__name__} measures what is defined for softmax attention, and {why}; leave it out"
+        f"the probe {type(probe).__name__} measures what is defined for softmax attention, and "
+        f"{why}; leave it out"
     )
 
 
@@ -339,7 +362,9 @@ def first_memories(probes: Sequence[AbstractProbe], moment: Moment) -> tuple[Any
     return tuple(memories)
 
 
-def next_memories(probes: Sequence[AbstractProbe], memories: Sequence[Any], transition: Transition) -> tuple[Any, ...]:
+def next_memories(
+    probes: Sequence[AbstractProbe], memories: Sequence[Any], transition: Transition
+) -> tuple[Any, ...]:
     """What the probes remember after a step."""
     following = []
     for probe, memory in zip(probes, memories, strict=True):
@@ -348,7 +373,9 @@ def next_memories(probes: Sequence[AbstractProbe], memories: Sequence[Any], tran
     return tuple(following)
 
 
-def measured(probes: Sequence[AbstractProbe], memories: Sequence[Any], moment: Moment) -> dict[str, Array]:
+def measured(
+    probes: Sequence[AbstractProbe], memories: Sequence[Any], moment: Moment
+) -> dict[str, Array]:
     """The row of the present step."""
     row: dict[str, Array] = {}
     for probe, memory in zip(probes, memories, strict=True):

@@ -1,4 +1,6 @@
-"""What the training loop needs to know of a problem: data with a loss, and a way from coordinates to the model."""
+"""What the training loop needs to know of a problem: data with a loss, and a way from coordinates
+to the model.
+"""
 
 from __future__ import annotations
 
@@ -62,4 +64,6 @@ class AbstractObjective(eqx.Module, Generic[FrameT]):
 
     @abc.abstractmethod
     def guarding(self, on: bool) -> AbstractObjective[FrameT]:
-        """The same objective; ``on`` makes it hold everywhere, else ``Evaluation.wide`` tells where it does not."""
+        """The same objective; ``on`` makes it hold everywhere, else ``Evaluation.wide`` tells where
+        it does not.
+        """

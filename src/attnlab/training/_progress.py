@@ -38,10 +38,12 @@ class Interrupt:
 
 @contextmanager
 def interruptible() -> Iterator[Interrupt]:
-    """Turn the first Ctrl-C into a flag that the loop reads between two compiled calls; a second one raises.
+    """Turn the first Ctrl-C into a flag that the loop reads between two compiled calls; a second
+    one raises.
 
-    Python cannot interrupt a compiled call, so calls are kept short. Signals are left alone outside the main thread and
-    where somebody else (a sweep, a worker that must not die of its parent's Ctrl-C) already handles them.
+    Python cannot interrupt a compiled call, so calls are kept short. Signals are left alone outside
+    the main thread and where somebody else (a sweep, a worker that must not die of its parent's
+    Ctrl-C) already handles them.
     """
     state = Interrupt()
     foreign = signal.getsignal(signal.SIGINT) is not signal.default_int_handler

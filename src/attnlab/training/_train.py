@@ -58,21 +58,27 @@ def train(
     """Train one model per seed and record what the probes ask for.
 
     - ``init``: a configuration, or a function from a JAX key to a model. Run ``k`` gets the key
-      ``fold_in(key(root_seed), k)``, so that it is the same run alone and in any company. Its ``normaliser`` may be
-      any; other than softmax it is computed on padded sentences, without the fast pooling.
+      ``fold_in(key(root_seed), k)``, so that it is the same run alone and in any company. Its
+      ``normaliser`` may be any; other than softmax it is computed on padded sentences, without the
+      fast pooling.
     - ``seeds``: how many runs, or their numbers. ``steps``: length of each.
     - ``optimizer``: ``GradientDescent``, ``Adam``, any Optax optimiser, or ``GradientFlow``.
-    - ``record``, ``when``, ``words``: what is recorded, at which steps, of which words (all by default).
-    - ``splits``: further corpora by name, for ``Loss("test")``, ``Accuracy("test")`` and early stopping.
-    - ``batch_size``: sentences a step, drawn without replacement in each epoch; ``None`` for all. With a batch size, a
-      corpus of ``Corpus.open`` stays on disk and may be larger than memory, unless a probe needs all of it at once.
-    - ``width``: runs trained together in one compiled call; ``"auto"`` measures and stores its choice. A run is equal
-      bit for bit whenever the width, machine and thread count are equal; across widths to rounding.
-    - ``coordinates``: ``"auto"`` keeps only what descent moves (exact, and much faster), ``"explicit"`` every number.
+    - ``record``, ``when``, ``words``: what is recorded, at which steps, of which words (all by
+      default).
+    - ``splits``: further corpora by name, for ``Loss("test")``, ``Accuracy("test")`` and early
+      stopping.
+    - ``batch_size``: sentences a step, drawn without replacement in each epoch; ``None`` for all.
+      With a batch size, a corpus of ``Corpus.open`` stays on disk and may be larger than memory,
+      unless a probe needs all of it at once.
+    - ``width``: runs trained together in one compiled call; ``"auto"`` measures and stores its
+      choice. A run is equal bit for bit whenever the width, machine and thread count are equal;
+      across widths to rounding.
+    - ``coordinates``: ``"auto"`` keeps only what descent moves (exact, and much faster),
+      ``"explicit"`` every number.
     - ``progress``: a bar on standard error; by default where that is a terminal.
 
-    Ctrl-C ends the call early and returns what has been recorded. A run whose loss is no longer finite is marked and
-    ends; the others go on.
+    Ctrl-C ends the call early and returns what has been recorded. A run whose loss is no longer
+    finite is marked and ends; the others go on.
 
     >>> from attnlab.tasks import TopicTask
     >>> task = TopicTask(topics=2, topic_words=1, dictionary=30, noise_words=4)
@@ -84,10 +90,20 @@ def train(
     """
     parts = dict(splits or {})
     settings = Settings.of(
-        steps=steps, seeds=seeds, optimizer=optimizer, record=record, when=when, batch_size=batch_size, stop=stop,
-        root_seed=root_seed, dtype=dtype, width=width, progress=progress, examples=(len(corpus), "sentences"),
+        steps=steps,
+        seeds=seeds,
+        optimizer=optimizer,
+        record=record,
+        when=when,
+        batch_size=batch_size,
+        stop=stop,
+        root_seed=root_seed,
+        dtype=dtype,
+        width=width,
+        progress=progress,
+        examples=(len(corpus), "sentences"),
         splits=list(parts),
-    )  # fmt: skip
+    )
     _check_corpora(coordinates, parts, corpus)
     chosen, kind = corpus.word_ids(words), settings.dtype
     linear = isinstance(settings.rule, GradientFlow) or settings.rule.linear
@@ -95,7 +111,9 @@ def train(
     normaliser = job.normaliser(settings.seeds[0])
     _check_probes(normaliser, record)
 
-    def objective(part: Corpus, batch: int | None = None) -> WordObjective | BagObjective | MappedObjective:
+    def objective(
+        part: Corpus, batch: int | None = None
+    ) -> WordObjective | BagObjective | MappedObjective:
         softmax = normaliser == Softmax()
         if softmax and batch is not None and can_stay_on_disk(part, settings.probes):
             return MappedObjective.of(part, batch)
@@ -111,7 +129,9 @@ def train(
         "coordinates": "reduced" if job.reduced else "explicit",
         "corpus": corpus.content_hash,
         "normaliser": normaliser.name,
-        "sentences": "read from disk" if isinstance(shared.objective, MappedObjective) else "in memory",
+        "sentences": "read from disk"
+        if isinstance(shared.objective, MappedObjective)
+        else "in memory",
     }
     return drive(settings, job, shared, words=[corpus.vocabulary[w] for w in chosen], attrs=attrs)
 
@@ -119,7 +139,9 @@ def train(
 class _WordJob(AbstractJob[WordAttention]):
     """Word attention that fits a corpus."""
 
-    def __init__(self, init: Init, dtype: np.dtype, root_seed: int, corpus: Corpus, *, reduced: bool):
+    def __init__(
+        self, init: Init, dtype: np.dtype, root_seed: int, corpus: Corpus, *, reduced: bool
+    ):
         self.init, self.dtype, self.root_seed, self.reduced = init, dtype, root_seed, reduced
         self.words, self.classes = len(corpus.vocabulary), len(corpus.classes)
         self._first: dict[int, WordAttention] = {}
@@ -128,7 +150,8 @@ class _WordJob(AbstractJob[WordAttention]):
         """What makes scores into attention, in every run as in that of this seed."""
         if isinstance(self.init, WordAttentionConfig):
             return word_normaliser(self.init.normaliser)
-        # Kept for its run: a user's function is called once for each seed, since it may do more than return a model.
+        # Kept for its run: a user's function is called once for each seed, since it may do more
+        # than return a model.
         self._first[seed] = self._model(run_keys(self.root_seed, seed)[0])
         return self._first[seed].normaliser
 
@@ -145,20 +168,26 @@ class _WordJob(AbstractJob[WordAttention]):
         return {"query_norm": float(jnp.linalg.norm(query))}
 
     def _model(self, key: Key[Array, ""]) -> WordAttention:
-        model = self.init.init(key) if isinstance(self.init, WordAttentionConfig) else self.init(key)
+        model = (
+            self.init.init(key) if isinstance(self.init, WordAttentionConfig) else self.init(key)
+        )
         if not isinstance(model, WordAttention):
             raise AttnlabError(f"init returned {type(model).__name__}, expected a WordAttention")
         rows = {"embeddings": model.embeddings.shape[0], "keys": model.keys.shape[0]}
         wrong = [name for name, count in rows.items() if count != self.words]
         if wrong:
             raise AttnlabError(
-                f"the model has {wrong[0]} of {rows[wrong[0]]} words but the corpus has {self.words}; "
+                f"the model has {wrong[0]} of {rows[wrong[0]]} words but the corpus has "
+                f"{self.words}; "
                 "WordAttentionConfig.for_corpus(corpus) makes one that fits"
             )
-        logits = jax.eval_shape(model.head, jax.ShapeDtypeStruct(model.embeddings.shape[1:], model.embeddings.dtype))
+        logits = jax.eval_shape(
+            model.head, jax.ShapeDtypeStruct(model.embeddings.shape[1:], model.embeddings.dtype)
+        )
         if logits.shape != (self.classes,):
             raise AttnlabError(
-                f"the head gives logits of shape {logits.shape} but the corpus has {self.classes} classes"
+                f"the head gives logits of shape {logits.shape} but the corpus has {self.classes} "
+                "classes"
             )
         return cast(model, self.dtype)
 
@@ -177,7 +206,9 @@ def _check_corpora(coordinates: str, splits: Mapping[str, Corpus], corpus: Corpu
     for name, part in splits.items():
         if part.vocabulary != corpus.vocabulary or part.classes != corpus.classes:
             raise AttnlabError(
-                f"the split {name!r} has {len(part.vocabulary)} words and {len(part.classes)} classes that are not "
-                f"those of the training data ({len(corpus.vocabulary)} and {len(corpus.classes)}); build both over one "
+                f"the split {name!r} has {len(part.vocabulary)} words and {len(part.classes)} "
+                "classes that are not "
+                f"those of the training data ({len(corpus.vocabulary)} and "
+                f"{len(corpus.classes)}); build both over one "
                 "vocabulary, or use corpus.split"
             )

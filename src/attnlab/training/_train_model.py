@@ -43,18 +43,20 @@ def train_model(
     width: int | Literal["auto"] = 1,
     progress: bool | None = None,
 ) -> Trajectory[ModelT]:
-    """Train one module per seed, ``θ ← θ − step_size·∂/∂θ loss(model(θ), batch)``, and record what the probes ask for.
+    """Train one module per seed, ``θ ← θ − step_size·∂/∂θ loss(model(θ), batch)``, and record what
+    the probes ask for.
 
     - ``init``: a function from a JAX key to an Equinox module. The key of run ``k`` comes from
       ``fold_in(key(root_seed), k)``, so that it is the same run alone and in any company.
-    - ``loss``: ``loss(model, batch) → scalar``, the *mean* over the batch's examples, traced by JAX. Define it once: a
-      function made anew is compiled anew.
-    - ``data``: a PyTree of arrays of shapes (examples, …); a batch has the same structure and ``batch_size`` examples.
-      ``splits``: further data of that structure by name, for ``Loss("test")`` and early stopping.
-    - ``trained``: ``trained(model) → filter``, a PyTree of booleans (or a prefix of one) that says what moves; by
-      default every floating array. Everything else that the module holds is fixed.
-    - ``record``: ``Loss``, ``GradientNorm``, ``Measure(name, function_of_the_model)`` and probes of one's own; those
-      that look at words belong to ``train``.
+    - ``loss``: ``loss(model, batch) → scalar``, the *mean* over the batch's examples, traced by
+      JAX. Define it once: a function made anew is compiled anew.
+    - ``data``: a PyTree of arrays of shapes (examples, …); a batch has the same structure and
+      ``batch_size`` examples. ``splits``: further data of that structure by name, for
+      ``Loss("test")`` and early stopping.
+    - ``trained``: ``trained(model) → filter``, a PyTree of booleans (or a prefix of one) that says
+      what moves; by default every floating array. Everything else that the module holds is fixed.
+    - ``record``: ``Loss``, ``GradientNorm``, ``Measure(name, function_of_the_model)`` and probes of
+      one's own; those that look at words belong to ``train``.
     - ``dtype``: floating arrays of model and data are rounded to it.
 
     All else is as in ``train``.
@@ -79,15 +81,30 @@ def train_model(
     _check_loss(loss)
     objective = ModelObjective.of(data, loss, kind, "data")
     settings = Settings.of(
-        steps=steps, seeds=seeds, optimizer=optimizer, record=record, when=when, batch_size=batch_size, stop=stop,
-        root_seed=root_seed, dtype=dtype, width=width, progress=progress, examples=(objective.examples, "examples"),
+        steps=steps,
+        seeds=seeds,
+        optimizer=optimizer,
+        record=record,
+        when=when,
+        batch_size=batch_size,
+        stop=stop,
+        root_seed=root_seed,
+        dtype=dtype,
+        width=width,
+        progress=progress,
+        examples=(objective.examples, "examples"),
         splits=list(parts),
-    )  # fmt: skip
-    pieces = {name: ModelObjective.of(part, loss, kind, f"the split {name!r}") for name, part in parts.items()}
+    )
+    pieces = {
+        name: ModelObjective.of(part, loss, kind, f"the split {name!r}")
+        for name, part in parts.items()
+    }
     for name, piece in pieces.items():
         _check_split(name, piece, objective)
     shared = Shared(objective, pieces, jnp.zeros(0, jnp.int32))
-    return drive(settings, _ModelJob(init, settings.dtype, root_seed, trained), shared, words=None, attrs={})
+    return drive(
+        settings, _ModelJob(init, settings.dtype, root_seed, trained), shared, words=None, attrs={}
+    )
 
 
 class _ModelJob(AbstractJob[ModelT]):
@@ -107,14 +124,22 @@ class _ModelJob(AbstractJob[ModelT]):
         model_key, batch_key = run_keys(self.root_seed, seed)
         model = self.init(model_key)
         if not isinstance(model, eqx.Module):
-            raise AttnlabError(f"init returned {type(model).__name__}, expected an Equinox module (equinox.Module)")
-        arrays = jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, model)
+            raise AttnlabError(
+                f"init returned {type(model).__name__}, expected an Equinox module (equinox.Module)"
+            )
+        arrays = jax.tree.map(
+            lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, model
+        )
         if any(eqx.is_array(leaf) and jnp.iscomplexobj(leaf) for leaf in jax.tree.leaves(arrays)):
             raise AttnlabError(
-                "init returned a module with complex arrays; keep real and imaginary parts as two arrays"
+                "init returned a module with complex arrays; keep real and imaginary parts as two "
+                "arrays"
             )
         return Fixed(
-            ModelFrame.of(jax.tree.map(lambda leaf: as_dtype(leaf, self.dtype), arrays), self.trained), batch_key
+            ModelFrame.of(
+                jax.tree.map(lambda leaf: as_dtype(leaf, self.dtype), arrays), self.trained
+            ),
+            batch_key,
         )
 
     def notes(self, fixed: Fixed) -> dict[str, float]:
@@ -128,7 +153,8 @@ def _check_loss(loss: object) -> None:
         hash(loss)
     except TypeError:
         raise AttnlabError(
-            f"loss={loss!r} cannot be hashed, so JAX cannot tell two of them apart; give a plain function "
+            f"loss={loss!r} cannot be hashed, so JAX cannot tell two of them apart; give a plain "
+            "function "
             "(model, batch) → mean loss, and put arrays into data"
         ) from None
     if not callable(loss):
@@ -137,6 +163,11 @@ def _check_loss(loss: object) -> None:
 
 def _check_split(name: str, part: ModelObjective, objective: ModelObjective) -> None:
     """Refuse a split of another structure than the training data."""
-    got, expected = (jax.tree.map(lambda leaf: (leaf.shape[1:], str(leaf.dtype)), o.data) for o in (part, objective))
+    got, expected = (
+        jax.tree.map(lambda leaf: (leaf.shape[1:], str(leaf.dtype)), o.data)
+        for o in (part, objective)
+    )
     if got != expected:
-        raise AttnlabError(f"the split {name!r} has examples of the form {got}, but those of data are {expected}")
+        raise AttnlabError(
+            f"the split {name!r} has examples of the form {got}, but those of data are {expected}"
+        )

@@ -21,10 +21,12 @@ ModelT = TypeVar("ModelT", bound=eqx.Module)
 class Trajectory(Generic[ModelT]):
     """Recorded rows of all runs, how each run ended, and the trained models.
 
-    - ``data``: one labelled data set with dimensions (seed, step, …). Rows that a run did not reach are nan (never
-      true of a finished run). ``status`` says in a word how each run ended (``finished``, ``stopped early``,
-      ``non-finite``, ``interrupted``, ``not started``), ``reason`` in a sentence, ``last_step`` at which step.
-    - ``models``: the parameters where each run ended (the best ones after early stopping); ``model(seed)`` is one.
+    - ``data``: one labelled data set with dimensions (seed, step, …). Rows that a run did not reach
+      are nan (never true of a finished run). ``status`` says in a word how each run ended
+      (``finished``, ``stopped early``, ``non-finite``, ``interrupted``, ``not started``),
+      ``reason`` in a sentence, ``last_step`` at which step.
+    - ``models``: the parameters where each run ended (the best ones after early stopping);
+      ``model(seed)`` is one.
     """
 
     data: xr.Dataset
@@ -33,7 +35,9 @@ class Trajectory(Generic[ModelT]):
     def model(self, seed: int) -> ModelT:
         """The model that the run of this seed ended with."""
         if seed not in self.models:
-            raise AttnlabError(f"no model of seed {seed}; there are models of the seeds {sorted(self.models)}")
+            raise AttnlabError(
+                f"no model of seed {seed}; there are models of the seeds {sorted(self.models)}"
+            )
         return self.models[seed]
 
     @property
@@ -69,9 +73,15 @@ class Recorder:
         for name, number in numbers.items():
             self.per_run.setdefault(name, np.full(len(self.seeds), np.nan))[position] = number
 
-    def end(self, position: int, status: str, reason: str, step: int, best_step: int | None = None) -> None:
+    def end(
+        self, position: int, status: str, reason: str, step: int, best_step: int | None = None
+    ) -> None:
         """Say how a run ended, and forget rows that it did not reach."""
-        self.status[position], self.reason[position], self.last_step[position] = status, reason, step
+        self.status[position], self.reason[position], self.last_step[position] = (
+            status,
+            reason,
+            step,
+        )
         if best_step is not None:
             self.best_step[position] = best_step
         unreached = self.steps >= step if status == "non-finite" else self.steps > step
