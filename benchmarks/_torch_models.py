@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
+from attnlab.data import Corpus
 from attnlab.models import LinearHead, TwoLayerHead, WordAttention
-from attnlab.tasks import Corpus
 
 
 def _tensor(array: object) -> torch.Tensor:

@@ -16,8 +16,8 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
+from attnlab.data import Corpus, TopicTask  # noqa: E402
 from attnlab.models import WordAttentionConfig, kernel  # noqa: E402
-from attnlab.tasks import Corpus, TopicTask  # noqa: E402
 from attnlab.training import GradientDescent, Loss, Norms, Scores, WordObjective  # noqa: E402
 from attnlab.training._drive import padded as as_slots  # noqa: E402
 from attnlab.training._loop import Fixed, Rules, Shared, advance, start  # noqa: E402
@@ -163,7 +163,7 @@ def _recording_cost(corpus: Corpus) -> dict[str, object]:
 _MEMORY_JOB = """
 import jax
 from attnlab.models import WordAttentionConfig
-from attnlab.tasks import TopicTask
+from attnlab.data import TopicTask
 from attnlab.training import Every, train
 task = TopicTask()
 corpus = task.sample(4000, key=jax.random.key(0))

@@ -33,7 +33,7 @@ _PROBES, _DEPTH, _POINTS = 8, 64, 51
 
 def _problem() -> Problem:
     """A baseline of 2016 parameters in float32 on 500 samples."""
-    model = BaselineConfig(numbers=62, width=32).init(jax.random.key(0))
+    model = BaselineConfig(numbers=62, hidden=32).init(jax.random.key(0))
     x, y = (
         jax.random.normal(jax.random.key(1), (500, 62)),
         jax.random.normal(jax.random.key(2), (500,)),

@@ -17,12 +17,12 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
+from attnlab.data import TopicTask  # noqa: E402
 from attnlab.dynamics import BagLoss  # noqa: E402
 from attnlab.models import Bags, SelfAttentionConfig, WordAttentionConfig, make_normaliser  # noqa: E402
-from attnlab.tasks import TopicTask  # noqa: E402
 from attnlab.training import Every, GradientDescent, Loss, train  # noqa: E402
 
-_CONFIG = SelfAttentionConfig(dim=8, words=16, query_dim=4, value_dim=4, width=32)
+_CONFIG = SelfAttentionConfig(embedding_dim=8, words=16, key_dim=4, value_dim=4, hidden=32)
 _NAMES = ("softmax", "softmax:0.25", "sparsemax", "entmax15", "top2", "uniform")
 _JUDGED = ("sparsemax", "entmax15")
 _STEP_SIZE, _DENSE_STEPS, _WORD_STEPS = 0.02, 60, 20
@@ -56,7 +56,9 @@ def _squares(model: Any, data: tuple[jax.Array, jax.Array]) -> jax.Array:
 
 def _dense(samples: int) -> list[dict[str, object]]:
     """Students of a softmax teacher, in float32 as they are fitted."""
-    x = jax.random.normal(jax.random.key(1), (samples, _CONFIG.dim, _CONFIG.words), jnp.float32)
+    x = jax.random.normal(
+        jax.random.key(1), (samples, _CONFIG.embedding_dim, _CONFIG.words), jnp.float32
+    )
 
     def start(name: str, seed: int) -> Any:
         # Logits of the size that trained attention has: at the start of training every normaliser

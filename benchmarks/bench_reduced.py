@@ -12,9 +12,9 @@ import jax  # noqa: E402
 import numpy as np  # noqa: E402
 import xarray as xr  # noqa: E402
 
+from attnlab.data import TopicTask  # noqa: E402
 from attnlab.dynamics import ReducedModel, reduced_descent, reduced_flow  # noqa: E402
 from attnlab.models import WordAttentionConfig  # noqa: E402
-from attnlab.tasks import TopicTask  # noqa: E402
 from attnlab.training import Every, GradientDescent, GradientFlow, Scores, train  # noqa: E402
 
 _STEPS, _STEP, _ROWS = 5000, 0.1, Every(50)

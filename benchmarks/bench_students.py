@@ -18,13 +18,13 @@ import torch  # pyright: ignore[reportMissingImports]  # noqa: E402
 from attnlab.models import SelfAttention, SelfAttentionConfig  # noqa: E402
 from attnlab.training import Recipe, fit_grid  # noqa: E402
 
-_CONFIG = SelfAttentionConfig(dim=8, words=16, query_dim=4, value_dim=4, width=32)
+_CONFIG = SelfAttentionConfig(embedding_dim=8, words=16, key_dim=4, value_dim=4, hidden=32)
 _SAMPLES, _STUDENTS, _STEPS, _STEP_SIZE = 1000, 64, 1000, 0.01
 
 
 def _data() -> dict[str, np.ndarray]:
     """A teacher of the same kind, with noise, in float32."""
-    x = jax.random.normal(jax.random.key(1), (_SAMPLES, _CONFIG.dim, _CONFIG.words))
+    x = jax.random.normal(jax.random.key(1), (_SAMPLES, _CONFIG.embedding_dim, _CONFIG.words))
     y = jax.vmap(_CONFIG.init(jax.random.key(2)))(x) + 0.1 * jax.random.normal(
         jax.random.key(3), (_SAMPLES,)
     )
@@ -73,7 +73,7 @@ class Student(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         q, k, v = self.query @ x, self.key @ x, self.value @ x
-        a = torch.softmax(k.transpose(1, 2) @ q / q.shape[1] ** 0.5, dim=1)
+        a = torch.softmax(k.transpose(1, 2) @ q / q.shape[1] ** 0.5, embedding_dim=1)
         words = (v @ a).transpose(1, 2).flatten(1)
         return (torch.nn.functional.softplus(words @ self.first, beta=4.0) @ self.second).squeeze(1)
 

@@ -12,7 +12,7 @@ os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_paralleli
 from jaxtyping import install_import_hook  # noqa: E402
 
 install_import_hook(
-    ["attnlab.tasks", "attnlab.models", "attnlab.training", "attnlab.dynamics"], "beartype.beartype"
+    ["attnlab.data", "attnlab.models", "attnlab.training", "attnlab.dynamics"], "beartype.beartype"
 )
 
 import jax  # noqa: E402

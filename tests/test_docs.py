@@ -45,13 +45,3 @@ def test_the_readme_example_is_short_and_what_it_shows_is_true():
     error = (abs(names["theory"] - names["measured"]) / names["measured"]).where(late)
     assert bool(late.any())
     assert float(error.median()) < 0.004
-
-
-def test_linked_files_exist():
-    for page in [
-        "README.md",
-        "CONTRIBUTING.md",
-        *(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").glob("*.md")),
-    ]:
-        for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text("utf-8")):
-            assert ((ROOT / page).parent / target).exists(), (page, target)

@@ -4,23 +4,13 @@ them to 1e-12.
 
 from __future__ import annotations
 
-import importlib.util
 import json
-from pathlib import Path
 
 import pytest
 
-_FILE = Path(__file__).parent.parent / "tools" / "golden.py"
-_SPEC = importlib.util.spec_from_file_location("golden", _FILE)
-assert _SPEC is not None
-assert _SPEC.loader is not None
-golden = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(golden)
+from attnlab.papers import ROTTEN_TOMATOES, claims
+from tests.golden import golden
 
-# Figures are written with six digits. What hangs on a processor's last bit is left to `make
-# golden`.
-DRAWN, FLOAT64 = 1e-5, 1e-9
-COMMANDS = ("dynamics", "samples", "digits", "landscape", "compare")
 CLAIMS = ("lu2021.rate", "beyond.entropy_bound")
 
 
@@ -28,19 +18,12 @@ def stored(name: str):
     return json.loads((golden.STORED / f"{name}.json").read_text("utf-8"))
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_draws_the_same_numbers(name, tmp_path):
-    golden.run_command(name, tmp_path)
-    now = golden.of_command(tmp_path / name)
-    assert list(golden.differences(stored(name)["figures"], now["figures"], DRAWN)) == []
-
-
 @pytest.mark.parametrize("name", CLAIMS)
 def test_a_claim_has_the_same_statistics(name, tmp_path):
     golden.run_claims([name], tmp_path)
     now, before = golden.of_claims(tmp_path / "claims")[name], stored(name)
-    assert list(golden.differences(before["criteria"], now["criteria"], FLOAT64)) == []
-    assert list(golden.differences(before["figures"], now["figures"], DRAWN)) == []
+    assert list(golden.differences(before["criteria"], now["criteria"], golden.FLOAT64)) == []
+    assert list(golden.differences(before["figures"], now["figures"], golden.DRAWN)) == []
 
 
 def test_differences_are_found():
@@ -56,8 +39,4 @@ def test_differences_are_found():
 
 
 def test_every_claim_has_golden_numbers():
-    from attnlab.claims import CLAIMS as known
-    from attnlab.claims import text_claims
-
-    names = {*known, *(claim.id for claim in text_claims("rotten-tomatoes")), "liu2021.text"}
-    assert names <= set(golden.stored_names())
+    assert set(claims(ROTTEN_TOMATOES)) <= set(golden.stored_names())

@@ -39,10 +39,10 @@ from attnlab import AttentionClassifier, load_classifier
 from attnlab._errors import AttnlabError
 from attnlab._sealed import checksum_of
 from attnlab.cli._main import app
+from attnlab.data import Vocabulary
 from attnlab.models import TwoLayerHead, WordAttention
 from attnlab.runs import Plan, Results, Store, run_plan
 from attnlab.studies import read_exploration
-from attnlab.tasks import Vocabulary
 
 SECONDS, GIBIBYTES = 10.0, 1.0
 OUTCOMES = (
@@ -221,7 +221,7 @@ def _model(folder: Path) -> Subject:
     embeddings, keys, query, *head = arrays
     model = WordAttention(embeddings, keys, query, TwoLayerHead(*head))
     settings: dict[str, Any] = {
-        "dim": 4,
+        "embedding_dim": 4,
         "head": "two_layer",
         "class_weight": {"pos": 2.0, "neg": 1.0},
     }

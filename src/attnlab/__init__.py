@@ -1,7 +1,7 @@
 """attnlab: the laboratory for the theory of attention.
 
 The names most used, gathered from their rooms; each is loaded when first asked for, so that
-``import attnlab`` is quick. Everything else is found in the rooms: ``attnlab.tasks``, ``models``,
+``import attnlab`` is quick. Everything else is found in the rooms: ``attnlab.data``, ``models``,
 ``training``, ``dynamics``, ``complexity``, ``landscape``, ``estimators``, ``stats``, ``runs``,
 ``studies``, ``claims``, ``report``.
 """
@@ -14,8 +14,24 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from attnlab import (
+        complexity,
+        data,
+        dynamics,
+        estimators,
+        lab,
+        landscape,
+        models,
+        papers,
+        questions,
+        report,
+        runs,
+        stats,
+        training,
+    )
     from attnlab._errors import AttnlabError
     from attnlab.claims import Claim, Control, Criterion, reproduce
+    from attnlab.data import Corpus, TopicTask, read_texts
     from attnlab.dynamics import (
         ReducedModel,
         identity_error,
@@ -29,14 +45,13 @@ if TYPE_CHECKING:
     from attnlab.models import WordAttention, WordAttentionConfig, attention_of
     from attnlab.runs import Plan, run_plan
     from attnlab.studies import TextSource, TextStudy, TopicSettings, explore, predict, study_texts
-    from attnlab.tasks import Corpus, TopicTask, read_texts
     from attnlab.training import Adam, GradientDescent, GradientFlow, Trajectory, train, train_model
 
 _ROOMS = {
     "AttnlabError": "_errors",
-    "Corpus": "tasks",
-    "TopicTask": "tasks",
-    "read_texts": "tasks",
+    "Corpus": "data",
+    "TopicTask": "data",
+    "read_texts": "data",
     "WordAttention": "models",
     "WordAttentionConfig": "models",
     "attention_of": "models",
@@ -69,7 +84,38 @@ _ROOMS = {
     "reproduce": "claims",
 }
 
+_LAZY_ROOMS = (
+    "complexity",
+    "dynamics",
+    "estimators",
+    "lab",
+    "landscape",
+    "models",
+    "papers",
+    "questions",
+    "report",
+    "runs",
+    "stats",
+    "data",
+    "training",
+)
+
 __all__ = [  # noqa: RUF022  (in the order of the rooms)
+    # rooms
+    "complexity",
+    "dynamics",
+    "estimators",
+    "lab",
+    "landscape",
+    "models",
+    "papers",
+    "questions",
+    "report",
+    "runs",
+    "stats",
+    "data",
+    "training",
+    # what is used most
     "AttnlabError",
     "Corpus",
     "TopicTask",
@@ -108,6 +154,8 @@ __all__ = [  # noqa: RUF022  (in the order of the rooms)
 
 
 def __getattr__(name: str) -> object:
+    if name in _LAZY_ROOMS:
+        return importlib.import_module(f"attnlab.{name}")
     if name in _ROOMS:
         return getattr(importlib.import_module(f"attnlab.{_ROOMS[name]}"), name)
     raise AttributeError(f"module 'attnlab' has no attribute {name!r}")

@@ -7,3 +7,7 @@ class AttnlabError(ValueError):
 
     The command line prints the message without a traceback and exits with code 2.
     """
+
+
+class MissingData(AttnlabError):
+    """Data that is not on this computer: what needs it is *not run*, which is no failure."""

@@ -117,7 +117,14 @@ def test_a_control_that_passes_makes_it_inconclusive(judged, claim, changed):
 
 def test_they_run_through_and_are_not_run_without_runs(folder, tmp_path, monkeypatch):
     whole = _text_claims.arm_plan
-    tiny = {"dim": 4, "steps": 100, "every": 20, "permutations": 20, "query_std": 1.0, "top": 10}
+    tiny = {
+        "embedding_dim": 4,
+        "steps": 100,
+        "every": 20,
+        "permutations": 20,
+        "query_std": 1.0,
+        "top": 10,
+    }
 
     def small(work, name, arms, seeds):
         return whole(work, name, {label: {**arm, **tiny} for label, arm in arms.items()}, seeds)

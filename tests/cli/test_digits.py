@@ -70,7 +70,7 @@ def test_from_the_command_to_the_page_and_again(run):
         ("--attention-sizes 39 78", "expected to end with the largest size, 1250"),
         ("--canvas 4", "expected each to fit into the next"),
         ("--stride 5", "do not cover it"),
-        ("--noise -1", "a standard deviation is ≥ 0"),
+        ("--noise-std -1", "a standard deviation is ≥ 0"),
         ("--shrink 3", "expected a divisor of 8"),
         ("--digits nowhere", "'nowhere' is no folder"),
         ("--digits .", "no train-images-idx3-ubyte with train-labels-idx1-ubyte"),

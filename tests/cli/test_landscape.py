@@ -35,8 +35,8 @@ def test_from_the_command_to_the_page_and_again(run):
         ("--starts 0", "expected positive numbers"),
         ("--seeds 0", "seeds=0 must be ≥ 1"),
         ("--l2 -1", "l2=-1.0 must be ≥ 0"),
-        ("--noise -1", "noise=-1.0 must be ≥ 0"),
-        ("--classes 2 --noise 0.1", "--noise has no meaning with --classes"),
+        ("--noise-std -1", "noise_std=-1.0 must be ≥ 0"),
+        ("--classes 2 --noise-std 0.1", "--noise-std has no meaning with --classes"),
         ("--out file", "file is a file"),
     ],
 )

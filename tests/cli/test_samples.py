@@ -116,6 +116,8 @@ def test_the_help_says_what_takes_several_values(run):
         ),
         ("--teacher dense --relevant 2", "--relevant 2: has no meaning for the teacher 'dense'"),
         ("--depth 2", "--depth 2: has no meaning"),
+        ("--classes 2 --noise-std 0.1", "--noise-std has no meaning with --classes"),
+        ("--label-noise 0.1", "label_noise=0.1: regression has no labels"),
         ("--students baseline --against other", "against='other' is none of the students baseline"),
         ("--students baseline nowhere.py:f", "student file nowhere.py does not exist"),
         ("--students baseline mine.py:lin", "mine.py has no function 'lin'"),
@@ -220,8 +222,8 @@ def test_labels_and_teachers_on_words(run):
     page = Path("samples/report.html").read_text("utf-8")
     assert "share of wrong labels" in page
     settings = json.loads(Path("samples/samples.json").read_text("utf-8"))["about"]["settings"]
-    assert {"features", "relevant"}.isdisjoint(settings)
-    assert (settings["batch_size"], settings["noise"]) == (32, 0.0)
+    assert {"features", "relevant", "noise_std"}.isdisjoint(settings)
+    assert (settings["batch_size"], settings["label_noise"]) == (32, 0.0)
 
 
 def test_ctrl_c_exits_with_130(run, monkeypatch):

@@ -32,7 +32,7 @@ def short(monkeypatch: pytest.MonkeyPatch):
         "fit_steps": 30,
         "training_seeds": 2,
         "training_steps": 96,
-        "dim": 4,
+        "embedding_dim": 4,
     }
     monkeypatch.setitem(
         __import__("attnlab.cli._study", fromlist=["_NUMBERS"])._NUMBERS, "quick", numbers

@@ -1,10 +1,13 @@
-"""The thresholds of THEORY A3 and A4 on the reference task, and the controls that must fail them."""
+"""The thresholds of docs/theory.md#a3 and docs/theory.md#a4 on the reference task, and the controls
+that must fail them.
+"""
 
 import jax
 import numpy as np
 import pytest
 
 from attnlab._errors import AttnlabError
+from attnlab.data import TopicTask
 from attnlab.dynamics import (
     Balance,
     QueryBalance,
@@ -20,7 +23,6 @@ from attnlab.dynamics import (
     sen_norm,
 )
 from attnlab.models import WordAttentionConfig
-from attnlab.tasks import TopicTask
 from attnlab.training import Adam, Every, GradientDescent, Loss, Norms, Scores, train
 
 TASK = TopicTask()

@@ -12,6 +12,7 @@ import scipy.stats
 import xarray as xr
 
 from attnlab._errors import AttnlabError
+from attnlab.data import Corpus, TopicTask
 from attnlab.dynamics import (
     AttentionEntropy,
     BagLoss,
@@ -34,7 +35,6 @@ from attnlab.models import (
     WordAttentionConfig,
     make_normaliser,
 )
-from attnlab.tasks import Corpus, TopicTask
 from attnlab.training import Every, Loss, train, train_model
 
 M = 20
@@ -266,7 +266,7 @@ def square(model, batch):
 def test_the_entropy_of_self_attention_is_that_of_every_column(name):
     x = np.random.default_rng(0).normal(size=(6, 4, 5))
     data, norm = {"x": x, "y": x[:, 0, 0]}, make_normaliser(name)
-    config = SelfAttentionConfig(dim=4, words=5, normaliser=name, query_scale=2.0)
+    config = SelfAttentionConfig(embedding_dim=4, words=5, normaliser=name, query_scale=2.0)
     probe = AttentionEntropy(columns, norm)
     run = train_model(
         config.init, square, data, steps=10, record=(Loss(), probe), when=Every(10), progress=False
@@ -300,7 +300,7 @@ def test_the_probe_says_where_it_does_not_fit():
             train(config, corpus, steps=2, record=(probe,), progress=False)
     with pytest.raises(AttnlabError, match="AttentionEntropy looks at the words"):
         train_model(
-            SelfAttentionConfig(dim=2, words=3).init,
+            SelfAttentionConfig(embedding_dim=2, words=3).init,
             square,
             {"x": np.ones((2, 2, 3)), "y": np.ones(2)},
             steps=1,

@@ -12,6 +12,7 @@ import xarray as xr
 from jax.flatten_util import ravel_pytree
 
 from attnlab._errors import AttnlabError
+from attnlab.data import Corpus, TopicTask
 from attnlab.dynamics import (
     ReducedModel,
     log_slope,
@@ -25,7 +26,6 @@ from attnlab.dynamics import (
 )
 from attnlab.dynamics._reduced import descent_rows, flow_rows
 from attnlab.models import LinearHead, WordAttention, WordAttentionConfig
-from attnlab.tasks import Corpus, TopicTask
 from attnlab.training import At, Every, GradientDescent, Loss, Norms, Scores, train
 
 TASK = TopicTask()

@@ -9,6 +9,7 @@ import xarray as xr
 from scipy.stats import hypergeom
 
 from attnlab import AttnlabError
+from attnlab.data import Corpus
 from attnlab.dynamics import (
     Surroundings,
     attended,
@@ -23,7 +24,6 @@ from attnlab.dynamics import (
     word_table,
 )
 from attnlab.models import WordAttention, WordAttentionConfig, attention_of, literal_logits
-from attnlab.tasks import Corpus
 from attnlab.training import Every, Loss, Norms, Scores, train
 
 

@@ -12,10 +12,10 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
 from attnlab._errors import AttnlabError
+from attnlab.data import index_texts
 from attnlab.estimators import AttentionClassifier
 from attnlab.estimators._inputs import as_seed, hold_out
 from attnlab.models import attention_weights, literal_logits
-from attnlab.tasks import index_texts
 from tests.estimators.cases import topic_texts, topic_words
 
 TEXTS, LABELS = topic_texts(600)
@@ -200,7 +200,7 @@ def test_scikit_learns_tools_take_it():
     shouting = FunctionTransformer(lambda given: [text.upper() for text in given])
     pipeline = Pipeline([("shout", shouting), ("attend", base)]).fit(texts, labels)
     assert pipeline.score(texts, labels) >= 0.9
-    assert "attend__dim" in pipeline.get_params()
+    assert "attend__embedding_dim" in pipeline.get_params()
     tags = get_tags(base)
     assert tags.estimator_type == "classifier"
     assert tags.input_tags.string

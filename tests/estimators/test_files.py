@@ -10,8 +10,8 @@ from safetensors.numpy import load_file, save
 
 from attnlab._errors import AttnlabError
 from attnlab._sealed import checksum_of
+from attnlab.data import Tokenizer
 from attnlab.estimators import AttentionClassifier, load_classifier
-from attnlab.tasks import Tokenizer
 from tests.estimators.cases import topic_texts
 
 TEXTS, LABELS = topic_texts(60)
@@ -180,7 +180,10 @@ def cut(name: str) -> Callable[[Path], None]:
             edit(lambda r: r["settings"].update(extra=1)),
             r"settings \['extra'\] are missing or not known",
         ),
-        (edit(lambda r: r["settings"].update(dim=11)), "the stored arrays have the shapes"),
+        (
+            edit(lambda r: r["settings"].update(embedding_dim=11)),
+            "the stored arrays have the shapes",
+        ),
         (edit(lambda r: r["settings"].update(dtype="float64")), "of float64"),
         (edit(lambda r: r["settings"].update(head="linear")), "the stored arrays have the shapes"),
         (edit(lambda r: r["classes"]["names"].append("more")), "4 classes with 3 shares"),

@@ -60,7 +60,7 @@ def test_a_saddle_made_by_hand_is_not_called_a_minimum():
 
 
 def test_a_point_with_a_gradient_is_not_stationary_and_says_its_gradient():
-    model = BaselineConfig(numbers=3, width=2).init(jax.random.key(0))
+    model = BaselineConfig(numbers=3, hidden=2).init(jax.random.key(0))
     data = {"x": jax.random.normal(jax.random.key(1), (9, 3)), "y": jnp.ones(9)}
     certificate = certify(model, squared_error, data, l2=0.01)
     problem = Problem.of(model, squared_error, data, l2=0.01)
@@ -148,7 +148,7 @@ def test_given_tangents_are_counted_and_wrong_ones_refused():
 
 
 def test_a_model_that_is_nan_cannot_be_certified():
-    model = BaselineConfig(numbers=2, width=1).init(jax.random.key(0))
+    model = BaselineConfig(numbers=2, hidden=1).init(jax.random.key(0))
     broken = eqx.tree_at(lambda m: m.w2, model, jnp.full((1, 1), jnp.nan))
     certificate = certify(broken, squared_error, {"x": jnp.ones((1, 2)), "y": jnp.ones(1)})
     assert not certificate.stationary

@@ -22,11 +22,11 @@ X = jax.random.normal(jax.random.key(1), (60, 3))
 
 
 def shuffled(head, order):
-    return Baseline(head.w1[:, order], head.w2[order], head.temperature)
+    return Baseline(head.w1[:, order], head.w2[order], head.sharpness)
 
 
 def test_matching_undoes_a_permutation_and_keeps_the_function():
-    model = SelfAttentionConfig(dim=3, words=4, width=6).init(jax.random.key(0))
+    model = SelfAttentionConfig(embedding_dim=3, words=4, hidden=6).init(jax.random.key(0))
     order = jnp.asarray(np.random.default_rng(0).permutation(6))
     other = eqx.tree_at(lambda m: m.head, model, shuffled(model.head, order))
     back = align(model, other)
@@ -37,7 +37,7 @@ def test_matching_undoes_a_permutation_and_keeps_the_function():
 
 
 def test_the_order_is_the_best_of_all():
-    a, b = (BaselineConfig(numbers=3, width=5).init(jax.random.key(k)) for k in (0, 1))
+    a, b = (BaselineConfig(numbers=3, hidden=5).init(jax.random.key(k)) for k in (0, 1))
     found = align(a, b)
 
     def gain(model):
@@ -63,7 +63,7 @@ def test_two_layer_heads_of_words_are_matched_with_their_biases():
 def test_models_of_two_kinds_are_refused():
     with pytest.raises(AttnlabError, match="cannot be matched"):
         align(
-            BaselineConfig(numbers=3, width=4).init(jax.random.key(0)),
+            BaselineConfig(numbers=3, hidden=4).init(jax.random.key(0)),
             SelfAttentionConfig().init(jax.random.key(0)),
         )
 
@@ -86,7 +86,7 @@ def test_the_barrier_is_the_rise_over_the_line_between_the_ends():
 
 
 def test_relabelled_copies_have_a_barrier_until_they_are_matched():
-    model = BaselineConfig(numbers=3, width=6).init(jax.random.key(0))
+    model = BaselineConfig(numbers=3, hidden=6).init(jax.random.key(0))
     problem = Problem.of(model, squared_error, {"x": X, "y": jax.vmap(model)(X)})
     other = shuffled(model, jnp.array([3, 4, 5, 0, 1, 2]))
     apart = straight_path(problem, problem.start, problem.flatten(other))

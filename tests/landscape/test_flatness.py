@@ -18,7 +18,7 @@ Y = jax.random.normal(jax.random.key(2), (40,))
 
 
 def relu(l2=0.0):
-    model = BaselineConfig(numbers=3, width=4, temperature=math.inf).init(jax.random.key(0))
+    model = BaselineConfig(numbers=3, hidden=4, sharpness=math.inf).init(jax.random.key(0))
     return Problem.of(model, squared_error, {"x": X, "y": Y}, l2=l2)
 
 
@@ -27,9 +27,7 @@ def rescaled(problem, factors):
     a ReLU network.
     """
     model, c = problem.model(problem.start), jnp.asarray(factors)
-    return problem.flatten(
-        Baseline(model.w1 * c[None, :], model.w2 / c[:, None], model.temperature)
-    )
+    return problem.flatten(Baseline(model.w1 * c[None, :], model.w2 / c[:, None], model.sharpness))
 
 
 def test_closed_forms_on_a_quadratic():
@@ -80,7 +78,7 @@ def test_the_scale_invariant_ones_are_and_the_others_are_not():
 
 def test_petzka_is_its_definition():
     """Neuron by neuron from the dense matrix, for both orders of axes."""
-    model = SelfAttentionConfig(dim=2, words=3, query_dim=2, value_dim=2, width=3).init(
+    model = SelfAttentionConfig(embedding_dim=2, words=3, key_dim=2, value_dim=2, hidden=3).init(
         jax.random.key(0)
     )
     x = jax.random.normal(jax.random.key(3), (30, 2, 3))
@@ -108,7 +106,7 @@ def test_the_penalty_is_left_out_unless_asked_for():
 
 def test_above_the_dense_limit_it_is_estimated(monkeypatch):
     monkeypatch.setattr("attnlab.landscape._flatness.DENSE_LIMIT", 50)
-    model = BaselineConfig(numbers=20, width=5).init(jax.random.key(0))
+    model = BaselineConfig(numbers=20, hidden=5).init(jax.random.key(0))
     x = jax.random.normal(jax.random.key(3), (50, 20))
     problem = Problem.of(model, squared_error, {"x": x, "y": jnp.zeros(50)})
     found = flatness(problem, steps=5, starts=1)

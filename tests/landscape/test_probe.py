@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from attnlab._errors import AttnlabError
+from attnlab.data import TopicTask
 from attnlab.landscape import (
     Curvature,
     Parameters,
@@ -16,14 +17,13 @@ from attnlab.landscape import (
     word_problem,
 )
 from attnlab.models import BaselineConfig, WordAttentionConfig
-from attnlab.tasks import TopicTask
 from attnlab.training import At, Every, GradientDescent, GradientFlow, Loss, train, train_model
 
 DATA = {
     "x": jax.random.normal(jax.random.key(1), (40, 3)),
     "y": jax.random.normal(jax.random.key(2), (40,)),
 }
-INIT = BaselineConfig(numbers=3, width=4).init
+INIT = BaselineConfig(numbers=3, hidden=4).init
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_between_its_own_steps_there_is_nan():
         when=Every(2),
         record=(Curvature(depth=8, every=4),),
         seeds=2,
-        width=2,
+        batch_of_runs=2,
     ).data
     assert np.isfinite(data.sharpness.values).tolist() == [[True, False, True, False, True]] * 2
 

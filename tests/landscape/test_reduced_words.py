@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from attnlab._errors import AttnlabError
+from attnlab.data import TopicTask
 from attnlab.landscape import certify, exact_spectrum, minimise, reduced_problem, word_problem
 from attnlab.models import BaselineConfig, WordAttentionConfig
-from attnlab.tasks import TopicTask
 
 CORPUS = TopicTask(topics=2, topic_words=2, dictionary=12, noise_words=3, label_noise=0.2).sample(
     60, key=jax.random.key(0)
@@ -107,7 +107,7 @@ def test_products_alone_end_where_the_whole_matrix_ends():
 def test_data_alone_say_which_loss():
     keys = jax.random.split(jax.random.key(0), 3)
     x = jax.random.normal(keys[0], (30, 3), jnp.float64)
-    model = BaselineConfig(numbers=3, width=2).init(keys[1])
+    model = BaselineConfig(numbers=3, hidden=2).init(keys[1])
     data = {"x": x, "y": x[:, 0]}
     found = certify(model, data, l2=0.1)
     assert found.kind == "not stationary"

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from attnlab._errors import AttnlabError
+from attnlab.data import TopicTask
 from attnlab.landscape import (
     Problem,
     density,
@@ -19,12 +20,11 @@ from attnlab.landscape import (
 )
 from attnlab.landscape._density import recurrence
 from attnlab.models import SelfAttentionConfig, WordAttentionConfig, literal_logits
-from attnlab.tasks import TopicTask
 
 
 def self_attention(dtype="float64", l2=0.0):
     """A problem of 134 parameters, at a point that is no minimum: its curvature has both signs."""
-    model = SelfAttentionConfig(dim=4, words=5).init(jax.random.key(0))
+    model = SelfAttentionConfig(embedding_dim=4, words=5).init(jax.random.key(0))
     x, y = (
         jax.random.normal(jax.random.key(1), (60, 4, 5)),
         jax.random.normal(jax.random.key(2), (60,)),

@@ -22,7 +22,7 @@ from attnlab.landscape import (
 from attnlab.models import SelfAttentionConfig, make_teacher
 
 CONFIG = SelfAttentionConfig(
-    dim=2, words=2, query_dim=2, value_dim=2, width=2, scale="dim", factor=3.0
+    embedding_dim=2, words=2, key_dim=2, value_dim=2, hidden=2, scale="dim", factor=3.0
 )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from attnlab._errors import AttnlabError
+from attnlab.data import TopicTask
 from attnlab.landscape import (
     Parameters,
     Problem,
@@ -19,10 +20,9 @@ from attnlab.landscape import (
     word_problem,
 )
 from attnlab.models import LinearHead, SelfAttentionConfig, WordAttentionConfig
-from attnlab.tasks import TopicTask
 from attnlab.training import Every, train_model
 
-CONFIG = SelfAttentionConfig(dim=3, words=4)
+CONFIG = SelfAttentionConfig(embedding_dim=3, words=4)
 DATA = {
     "x": jax.random.normal(jax.random.key(1), (50, 3, 4)),
     "y": jax.random.normal(jax.random.key(2), (50,)),

@@ -1,5 +1,5 @@
-"""Zero modes against the formulas of THEORY B3 and the dense Hessian; permuted and rotated copies
-are one point.
+"""Zero modes against the formulas of docs/theory.md#b3 and the dense Hessian; permuted and rotated
+copies are one point.
 """
 
 import math
@@ -31,7 +31,7 @@ from attnlab.models import (
     SelfAttentionConfig,
 )
 
-SMALL = SelfAttentionConfig(dim=3, words=2, query_dim=2, value_dim=3, width=2)
+SMALL = SelfAttentionConfig(embedding_dim=3, words=2, key_dim=2, value_dim=3, hidden=2)
 KEY = jax.random.key(0)
 
 
@@ -46,8 +46,8 @@ def _stack(residual):
 
 # model, zero modes with l2, zero modes without
 CASES = {
-    "baseline": (BaselineConfig(numbers=6, width=2).init(KEY), 0, 0),
-    "relu": (BaselineConfig(numbers=6, width=2, temperature=math.inf).init(KEY), 0, 2),
+    "baseline": (BaselineConfig(numbers=6, hidden=2).init(KEY), 0, 0),
+    "relu": (BaselineConfig(numbers=6, hidden=2, sharpness=math.inf).init(KEY), 0, 2),
     "known f": (KnownAttentionConfig(BaselineConfig(6, 2), Gate((0, 1), 6)).init(KEY), 0, 0),
     "self-attention": (SMALL.init(KEY), 1 + 3, 4 + 9),
     "known weights": (_known(SMALL), 3, 9),
@@ -119,7 +119,7 @@ def test_groups_count_copies_once():
 
 
 def test_a_sign_is_a_symmetry_where_queries_have_one_dimension():
-    config = SelfAttentionConfig(dim=3, words=2, query_dim=1, value_dim=2, width=2)
+    config = SelfAttentionConfig(embedding_dim=3, words=2, key_dim=1, value_dim=2, hidden=2)
     model = config.init(KEY)
     flipped = eqx.tree_at(
         lambda m: [m.layer.w_query, m.layer.w_key],
@@ -137,7 +137,9 @@ def test_a_relu_unit_has_no_sign():
 
 
 def test_fewer_zero_modes_where_values_are_rank_deficient():
-    model = SelfAttentionConfig(dim=3, words=2, query_dim=2, value_dim=3, width=2).init(KEY)
+    model = SelfAttentionConfig(embedding_dim=3, words=2, key_dim=2, value_dim=3, hidden=2).init(
+        KEY
+    )
     direction = jnp.array([1.0, 2.0, 3.0])
     w1 = model.head.w1.reshape(2, 3, 2)
     thin = (w1.sum(axis=1, keepdims=True) * direction[None, :, None]).reshape(6, 2)
@@ -175,6 +177,6 @@ def test_a_model_of_ones_own_names_its_spaces():
         def __call__(self, x):
             return self.inner(x)
 
-    model = Product(BaselineConfig(6, 2, temperature=math.inf).init(KEY))
+    model = Product(BaselineConfig(6, 2, sharpness=math.inf).init(KEY))
     problem = Problem.of(model, squared_error, {"x": jnp.ones((1, 6)), "y": jnp.ones(1)})
     assert zero_modes(problem, problem.start).shape == (0, 14)

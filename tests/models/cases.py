@@ -6,8 +6,8 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from attnlab.data import Corpus
 from attnlab.models import TwoLayerHead, WordAttention, WordAttentionConfig
-from attnlab.tasks import Corpus
 
 SENTENCES = {
     "plain": [["a", "b", "c"], ["d", "a"], ["c", "e", "b", "a"], ["e", "d"]],
@@ -40,7 +40,9 @@ def model(name: str, head: str, spread: float, classes: int = 3) -> WordAttentio
 def numpy_loss_and_gradients(
     model: WordAttention, corpus: Corpus
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Loss, ∂L/∂s and ∂L/∂ν from THEORY A3's sums, word by word in NumPy: no autodiff, no JAX."""
+    """Loss, ∂L/∂s and ∂L/∂ν from the sums of docs/theory.md#a3, word by word in NumPy: no autodiff,
+    no JAX.
+    """
     query, keys, nu = (
         np.asarray(x, np.float64) for x in (model.query, model.keys, model.embeddings)
     )

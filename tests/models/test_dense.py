@@ -1,4 +1,4 @@
-"""Every model of THEORY B1 against its equation, written out in NumPy with loops."""
+"""Every model of docs/theory.md#b1 against its equation, written out in NumPy with loops."""
 
 import dataclasses
 import itertools
@@ -53,7 +53,7 @@ def literal_head(head, numbers):
         for i, number in enumerate(numbers):
             inner += w1[i, k] * number
         for o in range(w2.shape[1]):
-            y[o] += w2[k, o] * phi(inner, head.temperature)
+            y[o] += w2[k, o] * phi(inner, head.sharpness)
     return y[0] if len(y) == 1 else y
 
 
@@ -228,7 +228,7 @@ def test_a_vacuous_mask_is_the_baseline_exactly_and_a_wrong_mask_misses_everythi
 # Self-attention
 
 
-CONFIG = SelfAttentionConfig(dim=4, words=5, query_dim=2, value_dim=3, width=6)
+CONFIG = SelfAttentionConfig(embedding_dim=4, words=5, key_dim=2, value_dim=3, hidden=6)
 
 
 @pytest.mark.parametrize("scale", ["sqrt", "dim"])
@@ -381,9 +381,9 @@ def test_no_gradient_enters_a_frozen_teacher():
 # What is refused
 
 ERRORS = {
-    "temperature=0.0": lambda: softplus(jnp.ones(2), 0.0),
-    "temperature=-1.0": lambda: BaselineConfig(4, temperature=-1.0),
-    "width=0": lambda: BaselineConfig(4, width=0),
+    "sharpness=0.0": lambda: softplus(jnp.ones(2), 0.0),
+    "sharpness=-1.0": lambda: BaselineConfig(4, sharpness=-1.0),
+    "hidden=0": lambda: BaselineConfig(4, hidden=0),
     "init_scale=-1.0": lambda: BaselineConfig(4, init_scale=-1.0),
     r"shape \(3,\) holds 3 numbers, but w1 has 4 rows": lambda: BaselineConfig(4).init(KEY)(
         jnp.ones(3)
@@ -429,9 +429,9 @@ def test_mistakes_are_refused(message):
     "normaliser", [jax.nn.softmax, lambda s: jax.nn.sigmoid(s) / 4], ids=["softmax", "sigmoid"]
 )
 def test_every_derivative_of_the_attention_is_that_of_the_formula(normaliser):
-    layer = SelfAttentionConfig(dim=3, words=4, normaliser=normaliser, factor=2.0).init_layer(
-        jax.random.key(0), 2
-    )
+    layer = SelfAttentionConfig(
+        embedding_dim=3, words=4, normaliser=normaliser, factor=2.0
+    ).init_layer(jax.random.key(0), 2)
     x = jax.random.normal(jax.random.key(1), (5, 3, 4))
     weights, unravel = ravel_pytree(layer)
 

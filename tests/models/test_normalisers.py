@@ -323,7 +323,9 @@ def test_wrong_settings_are_refused():
 # Models
 
 
-CONFIG = SelfAttentionConfig(dim=4, words=5, query_dim=2, value_dim=3, width=6, query_scale=2.0)
+CONFIG = SelfAttentionConfig(
+    embedding_dim=4, words=5, key_dim=2, value_dim=3, hidden=6, query_scale=2.0
+)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -372,14 +374,14 @@ def test_softmax_by_any_name_is_the_same_bits():
 @pytest.mark.parametrize("name", NAMES)
 def test_patch_models_take_every_normaliser(name):
     grid, image = PatchGrid(8, 8, size=4, stride=2), jnp.asarray(RNG.normal(size=(8, 8)))
-    pooling = AttentionPoolingConfig(grid, dim=6, normaliser=name).init(jax.random.key(0))
+    pooling = AttentionPoolingConfig(grid, embedding_dim=6, normaliser=name).init(jax.random.key(0))
     embedded = np.asarray(pooling.embed(image))
     expected = literal(name, np.asarray(pooling.query) @ embedded / np.sqrt(6))
     assert np.allclose(pooling.attention(image), expected, rtol=0, atol=1e-12)
     assert np.allclose(
         pooling(image), pooling.head(jnp.asarray(embedded @ expected)), rtol=0, atol=1e-12
     )
-    patches = PatchAttentionConfig(grid, dim=6, normaliser=name).init(jax.random.key(0))
+    patches = PatchAttentionConfig(grid, embedding_dim=6, normaliser=name).init(jax.random.key(0))
     columns = np.asarray(patches.layer.logits(patches.embed(image))).T
     assert np.allclose(
         patches.attention(image), np.mean([literal(name, c) for c in columns], axis=0), atol=1e-12

@@ -14,10 +14,10 @@ from attnlab.models import AttentionPoolingConfig, PatchAttentionConfig, PatchGr
 
 GRID = PatchGrid(7, 9, size=3, stride=2)
 SELF = PatchAttentionConfig(
-    GRID, dim=5, query_dim=2, value_dim=4, width=6, outputs=3, temperature=4.0
+    GRID, embedding_dim=5, key_dim=2, value_dim=4, hidden=6, outputs=3, sharpness=4.0
 )
-POOL = AttentionPoolingConfig(GRID, dim=5, width=6, outputs=3, temperature=4.0)
-RELU = AttentionPoolingConfig(GRID, dim=5, width=6, outputs=3)
+POOL = AttentionPoolingConfig(GRID, embedding_dim=5, hidden=6, outputs=3, sharpness=4.0)
+RELU = AttentionPoolingConfig(GRID, embedding_dim=5, hidden=6, outputs=3)
 IMAGE = np.random.default_rng(3).standard_normal((7, 9))
 
 
@@ -30,12 +30,8 @@ def loop_patches(image):
     ]
 
 
-def activation(x, temperature):
-    return (
-        max(x, 0.0)
-        if math.isinf(temperature)
-        else math.log1p(math.exp(temperature * x)) / temperature
-    )
+def activation(x, sharpness):
+    return max(x, 0.0) if math.isinf(sharpness) else math.log1p(math.exp(sharpness * x)) / sharpness
 
 
 def times(rows, vector):
@@ -44,7 +40,7 @@ def times(rows, vector):
 
 
 def loop_embedded(model, image):
-    tau = model.head.temperature
+    tau = model.head.sharpness
     return [
         [activation(u, tau) for u in times(model.w_embed.T, patch)] for patch in loop_patches(image)
     ]
@@ -75,7 +71,7 @@ def loop_output(model, image):
     pooled = [
         sum(a * v[i] for a, v in zip(weights, values, strict=True)) for i in range(len(values[0]))
     ]
-    hidden = [activation(u, model.head.temperature) for u in times(model.head.w1.T, pooled)]
+    hidden = [activation(u, model.head.sharpness) for u in times(model.head.w1.T, pooled)]
     return times(model.head.w2.T, hidden)
 
 
@@ -126,9 +122,9 @@ def test_float32_stays_float32():
 
 def test_the_start_has_the_promised_deviations():
     grid = PatchGrid(8, 8, size=4, stride=2)
-    model = PatchAttentionConfig(grid, dim=200, query_dim=100, value_dim=150, init_scale=2.0).init(
-        jax.random.key(0)
-    )
+    model = PatchAttentionConfig(
+        grid, embedding_dim=200, key_dim=100, value_dim=150, init_scale=2.0
+    ).init(jax.random.key(0))
     assert float(model.w_embed.std()) == pytest.approx(2 / 4, rel=0.05)
     for leaf in (model.layer.w_query, model.layer.w_key, model.layer.w_value):
         assert float(leaf.std()) == pytest.approx(2 / math.sqrt(200), rel=0.05)

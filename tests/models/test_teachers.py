@@ -56,7 +56,7 @@ def test_the_truth_is_the_model_input_by_input_and_alike_for_alike_keys(kind):
 def test_the_deviation_is_the_one_known_in_closed_form():
     # relu(x₁ + x₂) has variance 2·(1/2 − 1/2π).
     model = Baseline(jnp.ones((2, 1)), jnp.ones((1, 1)), math.inf)
-    teacher = Teacher.of(model, key=KEY, shape=(2,), noise=0.0)
+    teacher = Teacher.of(model, key=KEY, shape=(2,), noise_std=0.0)
     assert float(teacher.deviation) == pytest.approx(math.sqrt(1 - 1 / math.pi), rel=0.01)
     x = jnp.asarray([[3.0, 1.0]])
     assert np.allclose(teacher.truth(x), 4 / teacher.deviation, rtol=0, atol=1e-12)
@@ -77,7 +77,7 @@ def test_any_module_can_teach():
 
 
 def test_mask_teachers_follow_the_protocol():
-    teacher = make_teacher("static-mask", key=KEY, features=100, relevant=(3, 70), width=6)
+    teacher = make_teacher("static-mask", key=KEY, features=100, relevant=(3, 70), hidden=6)
     assert teacher.model.mask == StaticMask((3, 70), 100)
     assert teacher.model.head.w1.shape == (100, 6)
     assert float(teacher.model.head.w1.std()) == pytest.approx(2 / math.sqrt(2), rel=0.1)
@@ -112,7 +112,7 @@ def test_known_weights_with_the_teachers_parameters_have_no_error(kind, settings
 
 
 def test_matrix_teachers_take_their_sizes():
-    sizes = dataclasses.replace(TEACHER_ATTENTION, dim=2, words=3, value_dim=2, width=3)
+    sizes = dataclasses.replace(TEACHER_ATTENTION, embedding_dim=2, words=3, value_dim=2, hidden=3)
     for kind in ("self-attention", "mlp", "multi-layer"):
         teacher = make_teacher(kind, key=KEY, attention=sizes)
         assert teacher.sample(5, key=KEY)[0].shape == (5, 2, 3)
@@ -120,7 +120,8 @@ def test_matrix_teachers_take_their_sizes():
 
 
 @pytest.mark.parametrize(
-    "teacher", [make_teacher("dense", key=KEY), make_label_teacher("dense", key=KEY, flip=0.3)]
+    "teacher",
+    [make_teacher("dense", key=KEY), make_label_teacher("dense", key=KEY, label_noise=0.3)],
 )
 def test_a_small_sample_is_the_start_of_a_large_one(teacher):
     small, large = (teacher.sample(n, key=jax.random.key(2)) for n in (10, 1500))
@@ -129,9 +130,11 @@ def test_a_small_sample_is_the_start_of_a_large_one(teacher):
 
 
 @pytest.mark.parametrize("kind", ["static-mask", "self-attention"])
-@pytest.mark.parametrize(("classes", "flip"), [(2, 0.0), (2, 0.2), (2, 0.7), (4, 0.2), (4, 0.9)])
-def test_the_bayes_error_of_labels_is_that_of_the_best_guess(kind, classes, flip):
-    teacher = make_label_teacher(kind, key=KEY, classes=classes, flip=flip)
+@pytest.mark.parametrize(
+    ("classes", "label_noise"), [(2, 0.0), (2, 0.2), (2, 0.7), (4, 0.2), (4, 0.9)]
+)
+def test_the_bayes_error_of_labels_is_that_of_the_best_guess(kind, classes, label_noise):
+    teacher = make_label_teacher(kind, key=KEY, classes=classes, label_noise=label_noise)
     x, y = (np.asarray(part) for part in teacher.sample(40000, key=jax.random.key(1)))
     truth = np.asarray(teacher.truth(x))
     assert teacher.classes == classes
@@ -139,7 +142,7 @@ def test_the_bayes_error_of_labels_is_that_of_the_best_guess(kind, classes, flip
     # Given the true class, the best guess is the most frequent noisy label.
     right = sum(np.bincount(y[truth == c], minlength=classes).max() for c in range(classes))
     assert 1 - right / len(y) == pytest.approx(teacher.bayes_error, abs=0.01)
-    assert (y != truth).mean() == pytest.approx(flip, abs=0.01)
+    assert (y != truth).mean() == pytest.approx(label_noise, abs=0.01)
     assert (
         np.asarray(teacher.sample(50, key=jax.random.key(1), noisy=False)[1]) == truth[:50]
     ).all()
@@ -171,9 +174,9 @@ ERRORS = {
     r"relevant=\(1, 2\): a moving block": lambda: make_teacher(
         "moving-block", key=KEY, relevant=(1, 2)
     ),
-    "noise=-1.0": lambda: make_teacher("dense", key=KEY, noise=-1.0),
+    "noise_std=-1.0": lambda: make_teacher("dense", key=KEY, noise_std=-1.0),
     "gain=0.0": lambda: make_teacher("dense", key=KEY, gain=0.0),
-    "flip=1.5": lambda: make_label_teacher("dense", key=KEY, flip=1.5),
+    "label_noise=1.5": lambda: make_label_teacher("dense", key=KEY, label_noise=1.5),
     "classes=1": lambda: make_label_teacher("dense", key=KEY, classes=1),
     "n=0": lambda: make_teacher("dense", key=KEY).sample(0, key=KEY),
     r"inputs of shape \(5, 3\); expected \(n, 16\)": lambda: make_teacher("dense", key=KEY).truth(

@@ -87,7 +87,8 @@ def test_training_gradient_equals_the_equation(name, head, spread, classes):
     close(objective.loss_and_logits(frame, frame.initial())[0], loss)
     close(evaluation.gradient["values"]["embeddings"], dnu)
     close(evaluation.gradient["scores"]["keys"], np.outer(ds, model.query))
-    # Σ_n a_n c_n·g_n = ∂L/∂s − ν·∂L/∂ν (THEORY A3), here from derivatives that know nothing of it.
+    # Σ_n a_n c_n·g_n = ∂L/∂s − ν·∂L/∂ν (docs/theory.md#a3), here from derivatives that know nothing
+    # of it.
     close(evaluation.context_term, ds - np.sum(np.asarray(model.embeddings) * dnu, axis=1))
     if "head" in model.trained:
         literal = jax.grad(lambda m: _loss(literal_logits(m, corpus), corpus))(model)

@@ -8,9 +8,10 @@ import numpy as np
 import xarray as xr
 
 from attnlab.claims._guidelines import ENTROPY_CLAIMS, GUIDELINES
+from attnlab.complexity import Question, tabulate
 from attnlab.report import compare_page, render, write_compare
 from attnlab.report._guidelines import GUIDELINE_FIGURES, map_figure
-from attnlab.studies import Question, measure_comparison, tabulate
+from attnlab.studies import measure_comparison
 from attnlab.studies._compare_answers import compare_longer
 from attnlab.studies._guidelines import compare_steps
 

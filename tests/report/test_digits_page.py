@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from attnlab.complexity import Question, tabulate
 from attnlab.report import attention_pictures, digits_page, render, write_digits
-from attnlab.studies import Question, tabulate
 
 EVIL = "<img src=x onerror=alert(1)>"
 SIZES = np.array([40, 80, 160])

@@ -10,6 +10,7 @@ import pytest
 import xarray as xr
 
 from attnlab._errors import AttnlabError
+from attnlab.complexity import Question, tabulate
 from attnlab.report import (
     Card,
     Section,
@@ -22,7 +23,6 @@ from attnlab.report import (
     write_samples,
 )
 from attnlab.report._liu2021 import SAMPLES
-from attnlab.studies import Question, tabulate
 
 EVIL = "<img src=x onerror=alert(1)>"
 SIZES = np.array([8, 16, 32, 64, 128, 256])

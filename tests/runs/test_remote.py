@@ -337,7 +337,7 @@ def test_a_model_at_a_url(url, tmp_path):
     from attnlab.estimators import AttentionClassifier, load_classifier
 
     texts, labels = ["good film", "bad film", "good plot", "bad plot"] * 4, [1, 0, 1, 0] * 4
-    model = AttentionClassifier(dim=2, steps=20).fit(texts, labels)
+    model = AttentionClassifier(embedding_dim=2, steps=20).fit(texts, labels)
     model.save(url)
     with pytest.raises(AttnlabError, match="holds a model already"):
         model.save(url)

@@ -133,6 +133,11 @@ def test_what_is_only_named_like_a_setting_is_renamed(combined):
     assert data.seed_in_run.values.tolist() == [10, 11]
 
 
+def test_a_measured_variable_is_kept_even_where_it_equals_a_setting(combined):
+    data = combined(*[xr.Dataset({"seed": s, "v": 1.0}) for s in range(2)])
+    assert data.seed_in_run.values.tolist() == [0, 1]
+
+
 def test_labels_that_are_nan_are_no_obstacle_where_all_agree(combined):
     runs = [xr.Dataset({"v": ("k", [s, 2.0])}, {"k": [1.0, np.nan]}) for s in range(2)]
     np.testing.assert_array_equal(combined(*runs).v, [[0, 2], [1, 2]])

@@ -11,6 +11,7 @@ import pytest
 
 import attnlab.training
 from attnlab import AttnlabError
+from attnlab.data import Corpus
 from attnlab.models import WordAttentionConfig, literal_logits, make_normaliser
 from attnlab.runs import RunContext
 from attnlab.studies._compare_course import onset_step
@@ -32,11 +33,10 @@ from attnlab.studies._compare_words import (
     fit_words,
 )
 from attnlab.studies._text_sample import shortened
-from attnlab.tasks import Corpus
 
 CONTEXT = RunContext(0, 0, "0" * 16)
 SMALL = CompareSettings(
-    sizes=(32, 128), steps=150, words=6, dim=4, hidden=6, test_points=200, valid_points=60
+    sizes=(32, 128), steps=150, words=6, embedding_dim=4, hidden=6, test_points=200, valid_points=60
 )
 WORDS = WordSettings(
     sizes=(8, 64),
@@ -44,7 +44,7 @@ WORDS = WordSettings(
     batch_size=16,
     step_sizes=(0.1,),
     weight_decays=(0.0,),
-    dim=3,
+    embedding_dim=3,
     topics=2,
     topic_words=1,
     dictionary=100,
@@ -86,7 +86,7 @@ def test_the_teacher_attends_to_the_words_that_its_direction_ranks_first(relevan
 
 
 def test_noise_is_added_to_the_same_samples_and_smaller_samples_are_the_start_of_larger_ones():
-    source = word_source(0, replace(SMALL, noise=0.5))
+    source = word_source(0, replace(SMALL, noise_std=0.5))
     quiet, noisy = (source.draw(4000, jax.random.key(1), each, "float64") for each in (False, True))
     np.testing.assert_array_equal(quiet["x"]["words"], noisy["x"]["words"])
     assert float(np.std(noisy["y"] - quiet["y"])) == pytest.approx(0.5, rel=0.05)
@@ -247,6 +247,8 @@ def test_penalties_without_meaning_and_sizes_beyond_the_data_are_refused():
 
 def test_a_teacher_breaks_ties_as_top_k_does():
     teacher = AttendingTeacher(
-        jnp.array([1.0]), word_source(0, replace(SMALL, dim=1, informative=1)).model.head, 2
+        jnp.array([1.0]),
+        word_source(0, replace(SMALL, embedding_dim=1, informative=1)).model.head,
+        2,
     )
     assert teacher.attention(jnp.array([[2.0, 1.0, 1.0]])).tolist() == [0.5, 0.5, 0.0]

@@ -195,7 +195,7 @@ def test_only_what_an_interval_proves_worse_is_hopeless():
         ({"variants": ("hardmax",)}, "normaliser 'hardmax'"),
         ({"against": "top3"}, "none of the variants"),
         ({"seeds": 0}, "at least 1"),
-        ({"task": "topic", "noise": 0.1}, "only teachers have noise"),
+        ({"task": "topic", "noise_std": 0.1}, "only teachers have noise"),
     ],
 )
 def test_mistakes_are_told(given, said):

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from attnlab import AttnlabError
+from attnlab.data import load_digits
 from attnlab.runs import RunContext
 from attnlab.studies._digits import STUDENTS, DigitsSettings, fit_digits
-from attnlab.tasks import load_digits
 from attnlab.training import _fit
 
 TINY = DigitsSettings(
@@ -23,8 +23,8 @@ TINY = DigitsSettings(
     canvas=16,
     validation=20,
     test=30,
-    width=4,
-    dim=4,
+    hidden=4,
+    embedding_dim=4,
     patch=8,
     stride=8,
     drawn=3,
@@ -81,7 +81,7 @@ def test_a_mask_helps_where_nothing_else_can():
     """Strong clutter, two hundred images: what the mask leaves is readable, the image is not, nor
     is another mask.
     """
-    loud = replace(TINY, sizes=(200,), steps=200, width=16, fragments=12, noise_std=0.3, test=300)
+    loud = replace(TINY, sizes=(200,), steps=200, hidden=16, fragments=12, noise_std=0.3, test=300)
     accuracy = {
         student: float(fit_digits(replace(loud, student=student), CONTEXT).accuracy[0])
         for student in ("baseline", "known-mask", "wrong-mask")

@@ -9,6 +9,7 @@ import pytest
 
 from attnlab import AttnlabError
 from attnlab.dynamics import ReducedModel, reduced_flow
+from attnlab.papers.lu2021.runs import topic_task
 from attnlab.report import dynamics_page, render
 from attnlab.studies import TopicSettings, explore, foretell, predict, read_exploration
 
@@ -19,7 +20,7 @@ _SMALL = TopicSettings(
     noise_words=6,
     steps=400,
     rows=40,
-    query_length=1.0,
+    query_norm=1.0,
 )
 
 
@@ -77,7 +78,7 @@ def test_prediction_without_training_is_the_reduced_flow():
 
     found = predict(_SMALL, seeds=2, until=1e6)
     key, _ = jax.random.split(jax.random.fold_in(jax.random.key(0), 1))
-    model = ReducedModel.for_task(_SMALL.task(), key=key, query_norm=1.0)
+    model = ReducedModel.for_task(topic_task(_SMALL), key=key, query_norm=1.0)
     expected = reduced_flow(model, found.time.values)
     assert np.allclose(found.score.sel(seed=1).values, expected.score.values, rtol=1e-12)
     assert (found.onset > 0).all()

@@ -27,7 +27,7 @@ TINY = EdgeSettings(
     topic_words=1,
     length=4,
     sentences=20,
-    dim=2,
+    embedding_dim=2,
     depth=12,
     step_size=0.5,
 )
@@ -145,7 +145,7 @@ def test_paper_scale_asks_for_what_the_theory_says():
     assert {s.step_size for s in settings} == {0.5, 1.0, 2.0, 0.02}
     assert len(settings) == 8
     for s in settings:
-        assert (s.words, s.length, s.dim, s.sentences, s.flipped, s.init_std) == (
+        assert (s.words, s.length, s.embedding_dim, s.sentences, s.flipped, s.init_std) == (
             60,
             8,
             8,

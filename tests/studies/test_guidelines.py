@@ -90,7 +90,7 @@ def test_the_map_has_every_cell_and_its_own_ratio():
     arms = {}
     for run in plan.runs:
         s = run.settings
-        error = 0.1 if s["variant"] == "softmax" else 0.1 * s["relevant"] * (1 + s["noise"])
+        error = 0.1 if s["variant"] == "softmax" else 0.1 * s["relevant"] * (1 + s["noise_std"])
         arms[s["arm"]] = runs(error).expand_dims(size=[512])
     found = guidelines.SPARSITY_MAP.measure(arms)["map"]
     expected = found.relevant * (1 + found.noise)

@@ -19,6 +19,7 @@ from sklearn.linear_model import LogisticRegression
 
 from attnlab import load_classifier
 from attnlab._errors import AttnlabError
+from attnlab.data import Corpus
 from attnlab.models import literal_logits
 from attnlab.report import study_page
 from attnlab.runs import RunContext
@@ -41,7 +42,6 @@ from attnlab.studies._text_prepare import open_prepared
 from attnlab.studies._text_stopped import compact_model, where_stopped
 from attnlab.studies._text_students import tf_idf_curve
 from attnlab.studies._text_try import try_arms
-from attnlab.tasks import Corpus
 
 TELLING = {"pos": ["good", "great", "lovely"], "neg": ["bad", "dull", "awful"]}
 EVIL = "<img src=x onerror=alert(1)>"
@@ -77,7 +77,7 @@ def done(tmp_path_factory):
         fit_steps=60,
         training_seeds=2,
         training_steps=480,
-        dim=8,
+        embedding_dim=8,
     )
     stages: list[str] = []
     out = study_texts(
@@ -195,7 +195,7 @@ def test_figures_of_many_texts_say_what_they_look_at(tmp_path, monkeypatch):
         fit_steps=20,
         training_seeds=2,
         training_steps=48,
-        dim=8,
+        embedding_dim=8,
         variants=(),
     )
     out = study_texts(study, tmp_path / "out", processes=0, progress=False)

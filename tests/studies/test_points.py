@@ -21,7 +21,7 @@ TINY: dict[str, Any] = {
     "starts": 2,
     "scales": (0.1, 1.0),
     "test_points": 200,
-    "noise": 0.2,
+    "noise_std": 0.2,
     "l2": 1e-2,
 }
 

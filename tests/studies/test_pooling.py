@@ -11,6 +11,7 @@ import pytest
 
 import attnlab.training
 from attnlab import AttnlabError
+from attnlab.data import Corpus, TopicTask
 from attnlab.models import (
     LinearHead,
     WordAttentionConfig,
@@ -21,7 +22,6 @@ from attnlab.models import (
 from attnlab.runs import RunContext
 from attnlab.studies import _pooling as pooling
 from attnlab.studies._pooling import PoolingSettings, bags, fit_pooling, pool_curve
-from attnlab.tasks import Corpus, TopicTask
 from attnlab.training import Recipe
 
 _TOKENS = [["a", "b", "b"], ["c"], ["d", "a", "e", "e", "e"], ["b", "c", "d"]]

@@ -13,6 +13,7 @@ import pytest
 import xarray as xr
 
 from attnlab import AttnlabError
+from attnlab.complexity import Question, end_values, tabulate
 from attnlab.models import (
     Baseline,
     BaselineConfig,
@@ -23,15 +24,12 @@ from attnlab.models import (
 )
 from attnlab.runs import RunContext
 from attnlab.studies import (
-    Question,
     SampleSettings,
-    end_values,
     explore_samples,
     fit_curve,
     fit_samples,
     measure_samples,
     read_exploration,
-    tabulate,
 )
 from attnlab.studies._students import STUDENTS, Start, Student, as_it_is, call, make_student
 from attnlab.training import Recipe
@@ -46,7 +44,7 @@ def _teacher(kind="static-mask", **settings):
 
 @pytest.mark.parametrize("kind", ["static-mask", "gate", "moving-block"])
 def test_known_attention_is_the_head_on_attended_inputs(kind):
-    """Masking the inputs once must be the model of THEORY B1, in which the mask is a part."""
+    """Masking the inputs once must be the model of docs/theory.md#b1, whose mask is a part."""
     teacher = _teacher(kind, features=8, relevant=2)
     whole = Student(
         Start(KnownAttentionConfig(BaselineConfig(8, 8), teacher.model.mask)), as_it_is, call
@@ -125,7 +123,7 @@ def test_classes_are_fitted_by_cross_entropy(classes):
         features=8,
         relevant=2,
         classes=classes,
-        noise=0.0,
+        label_noise=0.0,
         sizes=(8, 400),
         steps=300,
         test_points=500,

@@ -7,22 +7,23 @@ import pytest
 import xarray as xr
 
 from attnlab import AttnlabError
+from attnlab._errors import MissingData
+from attnlab.data import Corpus, Texts, _movies
 from attnlab.dynamics import attended, deletion_test, excess_purity, text_sen
 from attnlab.models import WordAttentionConfig
 from attnlab.runs import RunContext, run_plan
 from attnlab.studies import TextSettings, _text, _text_pooling, text_parts, text_study, train_text
 from attnlab.studies._study import split_arms
 from attnlab.studies._text_claims import measure_text
-from attnlab.tasks import Corpus, MissingData, Texts, _movies
 from attnlab.training import Every, GradientDescent, Loss, Norms, Scores, train
 from tests.studies.texts import BAD, GOOD, sentences, write_folder
 
 CONTEXT = RunContext(root_seed=0, index=0, hash="00" * 16)
 TINY = {
-    "dim": 6,
+    "embedding_dim": 6,
     "steps": 1500,
     "every": 50,
-    "query_dim": 4,
+    "key_dim": 4,
     "query_std": 0.8,
     "top": 8,
     "dtype": "float64",
@@ -151,7 +152,7 @@ def test_rotten_tomatoes_are_split_and_their_absence_is_told(monkeypatch):
         [text for _, text in lines],
         ["negative" if label == "0" else "positive" for label, _ in lines],
     )
-    monkeypatch.setattr("attnlab.tasks.load_movie_reviews", lambda source: made)
+    monkeypatch.setattr("attnlab.data.load_movie_reviews", lambda source: made)
     text_parts.cache_clear()
     assert [
         len(part)
@@ -199,8 +200,13 @@ def test_the_plan_asks_for_what_theory_does(folder):
         arms[asked.settings["arm"]].append(TextSettings(**asked.settings))
     assert [len(runs) for runs in arms.values()] == [16, 16, 4]
     fixed, linear = arms["fixed"][0], arms["linear"][0]
-    assert (fixed.head, fixed.dim, fixed.steps, fixed.step_size) == ("fixed", 200, 12_000, 0.1)
-    assert (linear.head, linear.dim, linear.steps, linear.embedding_std) == (
+    assert (fixed.head, fixed.embedding_dim, fixed.steps, fixed.step_size) == (
+        "fixed",
+        200,
+        12_000,
+        0.1,
+    )
+    assert (linear.head, linear.embedding_dim, linear.steps, linear.embedding_std) == (
         "linear",
         100,
         30_000,

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from attnlab import train
+from attnlab.data import Corpus, TopicTask
 from attnlab.models import WordAttentionConfig
-from attnlab.tasks import Corpus, TopicTask
 from attnlab.training import (
     Accuracy,
     Adam,

@@ -11,6 +11,7 @@ import pytest
 
 from attnlab import train
 from attnlab._errors import AttnlabError
+from attnlab.data import Corpus
 from attnlab.dynamics import AttentionEntropy, ScoreSum, SenTerms, Surroundings
 from attnlab.models import (
     Softmax,
@@ -19,7 +20,6 @@ from attnlab.models import (
     attention_weights,
     literal_logits,
 )
-from attnlab.tasks import Corpus
 from attnlab.training import Accuracy, Adam, Attention, Every, Loss, Norms, Scores
 from attnlab.training._drive import run_keys
 

@@ -12,9 +12,9 @@ import optax
 import pytest
 
 from attnlab._errors import AttnlabError
+from attnlab.data import Corpus, TopicTask
 from attnlab.dynamics import Balance, QueryBalance, SenTerms
 from attnlab.models import WordAttention, WordAttentionConfig, literal_logits
-from attnlab.tasks import Corpus, TopicTask
 from attnlab.training import (
     Accuracy,
     Adam,
@@ -128,13 +128,20 @@ def test_the_recorded_loss_is_the_loss_of_the_recorded_parameters(head):
         assert relative(row.norm[0], norms) < 1e-12
 
 
-@pytest.mark.parametrize("width", [1, 3])
-def test_a_run_alone_equals_the_run_in_the_batch_bit_for_bit(width):
+@pytest.mark.parametrize("batch_of_runs", [1, 3])
+def test_a_run_alone_equals_the_run_in_the_batch_bit_for_bit(batch_of_runs):
     probes = [Loss(), Scores(), Norms()]
-    batch = train(config("two_layer"), CORPUS, steps=40, seeds=5, width=width, record=probes)
+    batch = train(
+        config("two_layer"), CORPUS, steps=40, seeds=5, batch_of_runs=batch_of_runs, record=probes
+    )
     for seed in (0, 3, 4):
         alone = train(
-            config("two_layer"), CORPUS, steps=40, seeds=[seed], width=width, record=probes
+            config("two_layer"),
+            CORPUS,
+            steps=40,
+            seeds=[seed],
+            batch_of_runs=batch_of_runs,
+            record=probes,
         )
         for name in ("loss", "score", "norm"):
             assert np.array_equal(alone.data[name][0], batch.data[name].sel(seed=seed))
@@ -142,16 +149,18 @@ def test_a_run_alone_equals_the_run_in_the_batch_bit_for_bit(width):
 
 
 def test_widths_agree_to_rounding():
-    runs = [train(config("linear"), CORPUS, steps=100, seeds=4, width=w).data for w in (1, 2, 4)]
+    runs = [
+        train(config("linear"), CORPUS, steps=100, seeds=4, batch_of_runs=w).data for w in (1, 2, 4)
+    ]
     for other in runs[1:]:
         assert relative(other.score, runs[0].score) < 1e-12
         assert relative(other.loss, runs[0].loss) < 1e-12
 
 
 def test_the_width_can_be_measured_and_is_stored():
-    run = train(config(), CORPUS, steps=5, seeds=4, width="auto")
-    assert run.data.attrs["width"] in (1, 2, 4)
-    assert "1:" in run.data.attrs["width_cost"]
+    run = train(config(), CORPUS, steps=5, seeds=4, batch_of_runs="auto")
+    assert run.data.attrs["batch_of_runs"] in (1, 2, 4)
+    assert "1:" in run.data.attrs["batch_of_runs_cost"]
 
 
 def test_seeds_differ_and_the_root_seed_matters():
@@ -284,8 +293,8 @@ def test_early_stopping_restores_the_best_parameters():
     assert np.isnan(data.loss.sel(step=slice(best + 16, None))).all()
 
 
-@pytest.mark.parametrize("width", [1, 2])
-def test_a_run_that_blows_up_ends_alone(width):
+@pytest.mark.parametrize("batch_of_runs", [1, 2])
+def test_a_run_that_blows_up_ends_alone(batch_of_runs):
     """Seed 1 starts with an infinite embedding; its neighbour goes on as if it were not there."""
 
     def init(key):
@@ -295,11 +304,11 @@ def test_a_run_that_blows_up_ends_alone(width):
             lambda m: m.embeddings, model, model.embeddings * jnp.where(bad, 1e200, 1.0)
         )
 
-    run = train(init, CORPUS, steps=10, seeds=2, width=width, when=Every(2))
+    run = train(init, CORPUS, steps=10, seeds=2, batch_of_runs=batch_of_runs, when=Every(2))
     assert run.data.status.values.tolist() == ["finished", "non-finite"]
     assert "no longer finite at step" in str(run.data.reason.values[1])
     assert np.isnan(run.data.loss[1, -1])
-    alone = train(init, CORPUS, steps=10, seeds=[0], width=width, when=Every(2))
+    alone = train(init, CORPUS, steps=10, seeds=[0], batch_of_runs=batch_of_runs, when=Every(2))
     assert np.array_equal(alone.data.loss[0], run.data.loss[0])
     assert not run.finished
 
@@ -387,9 +396,9 @@ def test_a_head_of_ones_own():
     assert float(run.data.loss[0, -1]) < 0.5 * float(run.data.loss[0, 0])
 
 
-@pytest.mark.parametrize("width", [1, 2])
+@pytest.mark.parametrize("batch_of_runs", [1, 2])
 @pytest.mark.parametrize("kind", ["module", "function"])
-def test_heads_that_hold_functions(kind, width):
+def test_heads_that_hold_functions(kind, batch_of_runs):
     def make(key, d, classes):
         if kind == "function":
             return _three_tanhs
@@ -397,7 +406,7 @@ def test_heads_that_hold_functions(kind, width):
             d, classes, width_size=4, depth=2, activation=jax.nn.tanh, key=key, dtype=jnp.float64
         )
 
-    run = train(config(make), CORPUS, steps=20, seeds=2, width=width)
+    run = train(config(make), CORPUS, steps=20, seeds=2, batch_of_runs=batch_of_runs)
     for seed in (0, 1):
         assert float(run.data.loss.sel(seed=seed, step=20)) == pytest.approx(
             literal_loss(run.model(seed)), rel=1e-12
@@ -409,13 +418,13 @@ def _three_tanhs(context):
 
 
 def test_functions_made_anew_for_each_seed_cannot_share_a_batch():
-    with pytest.raises(AttnlabError, match="or train with width=1"):
+    with pytest.raises(AttnlabError, match="or train with batch_of_runs=1"):
         train(
             config(lambda key, d, classes: lambda context: context[:classes]),
             CORPUS,
             steps=1,
             seeds=2,
-            width=2,
+            batch_of_runs=2,
         )
 
 
@@ -452,7 +461,12 @@ def test_rows_do_not_depend_on_neighbours():
         return eqx.tree_at(lambda m: m.keys, model, model.keys * jnp.where(wide, 5000.0, 1.0))
 
     record = [Loss(), Loss("test"), Accuracy("test"), Attention(), Scores()]
-    more = {"steps": 10, "width": 2, "record": record, "splits": {"test": CORPUS.subset(range(50))}}
+    more = {
+        "steps": 10,
+        "batch_of_runs": 2,
+        "record": record,
+        "splits": {"test": CORPUS.subset(range(50))},
+    }
     beside = train(init, CORPUS, seeds=2, **more).data.sel(seed=0)
     alone = train(init, CORPUS, seeds=[0], **more).data.sel(seed=0)
     for name in ("loss", "loss_test", "accuracy_test", "attention", "score"):

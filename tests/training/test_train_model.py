@@ -142,10 +142,15 @@ def test_minibatches_are_pieces_of_each_epochs_order():
     assert float(run.data.loss[0, -1]) == pytest.approx(float(square(model, DATA)), rel=1e-12)
 
 
-@pytest.mark.parametrize("width", [1, 2])
+@pytest.mark.parametrize("batch_of_runs", [1, 2])
 @pytest.mark.parametrize("batch_size", [None, 6])
-def test_a_run_alone_equals_the_run_in_the_batch(width, batch_size):
-    more = {"steps": 20, "width": width, "batch_size": batch_size, "optimizer": Adam(0.01)}
+def test_a_run_alone_equals_the_run_in_the_batch(batch_of_runs, batch_size):
+    more = {
+        "steps": 20,
+        "batch_of_runs": batch_of_runs,
+        "batch_size": batch_size,
+        "optimizer": Adam(0.01),
+    }
     batch = train_model(init, square, DATA, seeds=3, **more)
     alone = train_model(init, square, DATA, seeds=[2], **more)
     assert np.array_equal(alone.data.loss[0], batch.data.loss.sel(seed=2))
@@ -190,7 +195,7 @@ def test_modules_with_activations_and_integer_data():
         return eqx.nn.MLP(3, 2, width_size=8, depth=2, key=key)
 
     run = train_model(
-        mlp, _cross_entropy, (X, labels), steps=150, seeds=3, width=3, optimizer=Adam(0.01)
+        mlp, _cross_entropy, (X, labels), steps=150, seeds=3, batch_of_runs=3, optimizer=Adam(0.01)
     )
     assert (run.data.loss[:, -1] < 0.3 * run.data.loss[:, 0]).all()
     assert run.model(2).layers[0].weight.dtype == np.float64

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attnlab.data import TopicTask
 from attnlab.dynamics import SenTerms, identity_error
 from attnlab.models import WordAttentionConfig, _pooling
-from attnlab.tasks import TopicTask
 from attnlab.training import (
     Attention,
     EarlyStopping,
@@ -75,11 +75,16 @@ def expected(**more):
 
 
 CASES = [
-    {"width": 1, "every": 1},
-    {"width": 3, "seeds": 5},
-    {"width": 1, "batch_size": 25},
-    {"width": 1, "stop": EarlyStopping("test", patience=3, min_delta=0.02), "every": 2},
-    {"width": 3, "seeds": 3, "stop": EarlyStopping("test", patience=3, min_delta=0.02), "every": 2},
+    {"batch_of_runs": 1, "every": 1},
+    {"batch_of_runs": 3, "seeds": 5},
+    {"batch_of_runs": 1, "batch_size": 25},
+    {"batch_of_runs": 1, "stop": EarlyStopping("test", patience=3, min_delta=0.02), "every": 2},
+    {
+        "batch_of_runs": 3,
+        "seeds": 3,
+        "stop": EarlyStopping("test", patience=3, min_delta=0.02),
+        "every": 2,
+    },
 ]
 
 
@@ -112,24 +117,29 @@ def test_a_wide_run_leaves_its_neighbours_alone(narrow):
     """Seeds become wide at different steps; each has the same bits beside others as beside copies
     of itself.
     """
-    together = run(width=3, seeds=3)
+    together = run(batch_of_runs=3, seeds=3)
     wide_at = [int(np.argmax(row > 0.5)) for row in spread(together.data)]
     assert len(set(wide_at)) > 1 or spread(together.data).max() > 0.5
     for seed in range(3):
-        alone = run(width=3, seeds=[seed])
+        alone = run(batch_of_runs=3, seeds=[seed])
         for name in NAMES:
             assert np.array_equal(alone.data[name][0], together.data[name].sel(seed=seed)), name
     assert {False, True} == set(narrow)
 
 
-@pytest.mark.parametrize("width", [1, 2])
-def test_a_run_that_starts_wide(width):
+@pytest.mark.parametrize("batch_of_runs", [1, 2])
+def test_a_run_that_starts_wide(batch_of_runs):
     """Scores that spread over thousands: against descent on the literal softmax."""
     config = WordAttentionConfig.for_corpus(
         CORPUS, embedding_std=0.3, key_std=400.0, query_norm=1.0
     )
     trained = run(
-        config=config, width=width, seeds=2, steps=5, when=Every(5), optimizer=GradientDescent(0.5)
+        config=config,
+        batch_of_runs=batch_of_runs,
+        seeds=2,
+        steps=5,
+        when=Every(5),
+        optimizer=GradientDescent(0.5),
     )
     assert spread(trained.data).min() > 300
     assert trained.finished

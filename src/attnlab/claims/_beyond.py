@@ -1,4 +1,4 @@
-"""Later theory as claims (THEORY C)."""
+"""Later theory as claims (docs/theory.md#c5)."""
 
 from __future__ import annotations
 

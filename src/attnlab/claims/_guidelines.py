@@ -1,11 +1,14 @@
-"""Liu et al. (2021), the advice for designers of attention; and the entropy bound (THEORY B5, C5)."""
+"""Liu et al. (2021), the advice for designers of attention; and the entropy bound
+(docs/theory.md#b5, docs/theory.md#c5).
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from attnlab.claims._claim import Claim, Control, Criterion, Measure
-from attnlab.studies import Data, end_values
+from attnlab.complexity import end_values
+from attnlab.studies import Data
 from attnlab.studies._compare_entropy import ENTROPY
 from attnlab.studies._guidelines import LADDERS, PRIOR, PRIOR_LEVEL, SAMPLES, SPARSITY_MAP, STEPS
 

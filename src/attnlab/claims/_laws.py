@@ -1,4 +1,4 @@
-"""The exact laws (THEORY A4) as claims."""
+"""The exact laws (docs/theory.md#a4) as claims."""
 
 from __future__ import annotations
 

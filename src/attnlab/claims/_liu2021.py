@@ -1,4 +1,4 @@
-"""Liu et al. (2021), first half: how many samples attention saves (THEORY B2)."""
+"""Liu et al. (2021), first half: how many samples attention saves (docs/theory.md#b2)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import xarray as xr
 
 from attnlab.claims._claim import Claim, Control, Criterion
+from attnlab.complexity import end_values
 from attnlab.studies import (
     DEPTH,
     DIGITS,
@@ -16,7 +17,6 @@ from attnlab.studies import (
     STATIC_MASK,
     TOPIC_POOLING,
     Data,
-    end_values,
 )
 
 _SOURCE = "Liu, Balaji, Xue, Min (2021), sample complexity of attention"

@@ -1,4 +1,6 @@
-"""Liu et al. (2021), second half: how good and how flat minima are (THEORY B3, B4)."""
+"""Liu et al. (2021), second half: how good and how flat minima are (docs/theory.md#b3,
+docs/theory.md#b4).
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import xarray as xr
 
-from attnlab._errors import AttnlabError
+from attnlab._errors import AttnlabError, MissingData
 from attnlab._places import is_file, place
 from attnlab.claims._claim import Claim, contradicts
 from attnlab.runs import (
@@ -30,7 +30,6 @@ from attnlab.runs import (
 )
 from attnlab.stats import CONFIDENCE
 from attnlab.studies import Scale, Study, checked_folder, split_arms
-from attnlab.tasks import MissingData
 
 SCHEMA = 2
 

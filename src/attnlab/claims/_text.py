@@ -1,4 +1,4 @@
-"""Claims of Lu, Mao and Nayak (2021) on real text: sentiment sentences (THEORY A7)."""
+"""Claims of Lu, Mao and Nayak (2021) on real text: sentiment sentences (docs/theory.md#a7)."""
 
 from __future__ import annotations
 

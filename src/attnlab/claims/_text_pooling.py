@@ -1,10 +1,12 @@
-"""Liu et al. (2021) on text: mean against attention pooling of sentiment sentences (THEORY B2)."""
+"""Liu et al. (2021) on text: mean against attention pooling of sentiment sentences
+(docs/theory.md#b2).
+"""
 
 from __future__ import annotations
 
 from attnlab.claims._claim import Claim, Control, Criterion, Measure
-from attnlab.complexity import WORTHWHILE
-from attnlab.studies import TOPIC_POOLING, end_values
+from attnlab.complexity import WORTHWHILE, end_values
+from attnlab.studies import TOPIC_POOLING
 from attnlab.studies._text import ROTTEN_TOMATOES
 from attnlab.studies._text_pooling import text_pooling_study
 

@@ -5,6 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.markup import escape
+
+from attnlab.cli._commands import print_json
+from attnlab.papers import ROTTEN_TOMATOES, resolve
 
 
 def claims(
@@ -19,17 +24,11 @@ def claims(
 
         attnlab claims laws
     """
-    from attnlab.claims import resolve
-    from attnlab.cli._show import print_json
-
-    chosen = resolve(names or (), text="rotten-tomatoes")
+    chosen = resolve(names or (), corpus=ROTTEN_TOMATOES)
     if json:
         fields = ("id", "title", "statement", "source", "how_measured", "refuted_by", "expected")
         print_json([{field: getattr(claim, field) for field in fields} for claim in chosen])
         return
-    from rich.console import Console
-    from rich.markup import escape
-
     console = Console()
     for claim in chosen:
         console.print(f"[bold]{escape(claim.id)}[/]  {escape(claim.title)}", highlight=False)

@@ -76,7 +76,7 @@ def compare(
             _TASK,
         ),
     ] = None,
-    noise: Annotated[
+    noise_std: Annotated[
         float | None, _option("Standard deviation of a teacher's noise (0.2).", _TASK)
     ] = None,
     file: Annotated[
@@ -160,9 +160,9 @@ def compare(
     """
     from attnlab.studies import Comparison
 
-    if file and (task is not None or noise is not None):
+    if file and (task is not None or noise_std is not None):
         raise AttnlabError(
-            "--file: texts of your own are a task of their own; leave out --task and --noise"
+            "--file: texts of your own are a task of their own; leave out --task and --noise-std"
         )
     if not file and (text is not None or label is not None):
         raise AttnlabError("--text and --label name columns of --file, which was not given")
@@ -180,7 +180,7 @@ def compare(
         seeds=seeds,
         against=against,
         level=level,
-        noise=noise,
+        noise_std=noise_std,
         steps=steps,
         step_sizes=tuple(step_sizes or ()),
         weight_decays=tuple(weight_decays or ()),

@@ -60,7 +60,7 @@ def digits(
     fragment_size: Annotated[
         int | None, _option("Pixels of a fragment's side (half a digit).", _IMAGES)
     ] = None,
-    noise: Annotated[
+    noise_std: Annotated[
         float, _option("Standard deviation of the noise on every pixel.", _IMAGES)
     ] = 0.1,
     students: Annotated[
@@ -142,7 +142,7 @@ def digits(
 
         attnlab digits --students baseline known-mask --sizes 39 78 156 312 625 1250 --accuracy 0.5 --out masks
 
-        attnlab digits --fragments 8 --noise 0.2 --out harder
+        attnlab digits --fragments 8 --noise-std 0.2 --out harder
 
         attnlab digits --digits mnist --out mnist
     """
@@ -160,7 +160,7 @@ def digits(
         digits=source,
         shrink=shrink,
         fragments=fragments,
-        noise_std=noise,
+        noise_std=noise_std,
         sizes=tuple(sizes or _SIZES),
         steps=steps,
         batch_size=batch_size,
@@ -188,7 +188,7 @@ def digits(
 
 def _sized(source: str, shrink: int, given: dict[str, int | None]) -> dict[str, Any]:
     """Lengths that were not given, measured in digits."""
-    from attnlab.tasks import load_digits
+    from attnlab.data import load_digits
 
     side = load_digits(source, shrink=shrink).images.shape[1]
     half = max(1, side // 2)

@@ -70,7 +70,7 @@ def dynamics(
     embedding_std: Annotated[
         float, _option("Standard deviation of initial embeddings.", _MODEL)
     ] = 1e-6,
-    query_length: Annotated[float | None, _option("|q|; drawn by default.", _MODEL)] = None,
+    query_norm: Annotated[float | None, _option("|q|; drawn by default.", _MODEL)] = None,
     head_scale: Annotated[float, _option("Factor on the head's initial weights.", _MODEL)] = 1.0,
     reach: Annotated[
         int | None, _option("Attend to a convolution over so many neighbours to each side.", _MODEL)
@@ -131,7 +131,7 @@ def dynamics(
         head=head.value,
         trained=tuple(p.strip() for p in trained.split(",")) if trained else None,
         embedding_std=embedding_std,
-        query_length=query_length,
+        query_norm=query_norm,
         head_scale=head_scale,
         reach=reach,
         optimizer=optimizer.value,

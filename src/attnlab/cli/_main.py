@@ -10,19 +10,18 @@ import typer
 from attnlab import __version__
 from attnlab._errors import AttnlabError
 from attnlab.cli._advise import advise
-from attnlab.cli._check import check
 from attnlab.cli._claims import claims
+from attnlab.cli._commands import command_of
 from attnlab.cli._compare import CompareCommand, compare
 from attnlab.cli._digits import digits
 from attnlab.cli._dynamics import dynamics
-from attnlab.cli._landscape import landscape
-from attnlab.cli._many import FilesCommand, ManyCommand, TextCommand
+from attnlab.cli._many import FilesCommand, ManyCommand
 from attnlab.cli._predict import predict
 from attnlab.cli._report import report
-from attnlab.cli._reproduce import reproduce
 from attnlab.cli._runs import runs
 from attnlab.cli._samples import samples
 from attnlab.cli._study import study
+from attnlab.questions import questions
 
 _HELP = """The laboratory for the theory of attention.
 
@@ -57,7 +56,6 @@ def _options(
     del version
 
 
-app.command(cls=TextCommand)(reproduce)
 app.command(cls=FilesCommand)(study)
 app.command()(predict)
 app.command()(advise)
@@ -65,11 +63,11 @@ app.command(cls=CompareCommand)(compare)
 app.command()(dynamics)
 app.command(cls=ManyCommand)(samples)
 app.command(cls=ManyCommand)(digits)
-app.command()(landscape)
+for _question in questions().values():
+    app.command(cls=ManyCommand)(command_of(_question))
 app.command()(report)
 app.command()(runs)
 app.command()(claims)
-app.command()(check)
 
 
 def main() -> None:

@@ -15,8 +15,8 @@ from attnlab._errors import AttnlabError
 from attnlab._places import is_file, is_folder, place, reading
 
 if TYPE_CHECKING:
+    from attnlab.data import Texts
     from attnlab.estimators import AttentionClassifier
-    from attnlab.tasks import Texts
 
 _AT_ONCE = 4096
 
@@ -60,8 +60,8 @@ def predict(
 
         attnlab predict study lines.txt --format lines
     """
+    from attnlab.data import read_texts
     from attnlab.estimators import load_classifier
-    from attnlab.tasks import read_texts
 
     folder = place(model)
     with reading(folder):

@@ -39,9 +39,22 @@ def report(
         attnlab report results
     """
     stored = place(folder)
-    page = _explored(stored) or _claims(stored)
+    page = _recorded(stored) or _explored(stored) or _claims(stored)
     if not quiet:
         typer.echo(f"page: {page}")
+
+
+def _recorded(folder: Path) -> Path | None:
+    """The page of an experiment; None if the folder holds no record of one."""
+    with reading(folder):
+        present = listed(folder)
+    if "record.json" not in present:
+        return None
+    from attnlab.lab import read_record, write_page
+    from attnlab.questions import questions
+
+    record = read_record(folder)
+    return write_page(questions()[record.experiment], record)
 
 
 def _explored(folder: Path) -> Path | None:

@@ -67,13 +67,13 @@ def samples(
         int | None, _option("Layers (1); multi-layer teachers or students only.", _TASK)
     ] = None,
     classes: Annotated[int, _option("0 for regression; 2 or more for labels.", _TASK)] = 0,
-    noise: Annotated[
+    noise_std: Annotated[
         float | None,
-        _option(
-            "Standard deviation of the noise (0.2); with classes, share of flipped labels (0).",
-            _TASK,
-        ),
+        _option("Standard deviation of the noise on outputs (0.2); not with --classes.", _TASK),
     ] = None,
+    label_noise: Annotated[
+        float, _option("Share of labels that are flipped; with --classes.", _TASK)
+    ] = 0.0,
     students: Annotated[
         list[str] | None,
         _option(
@@ -89,11 +89,11 @@ def samples(
     against: Annotated[
         str | None, _option("The student that others are compared with; the first one.", _STUDENTS)
     ] = None,
-    width: Annotated[
+    hidden: Annotated[
         int | None, _option("Hidden units of the baseline (8; 24 on words).", _STUDENTS)
     ] = None,
-    temperature: Annotated[
-        float, _option("Sharpness of the activation of teacher and students.", _STUDENTS)
+    sharpness: Annotated[
+        float, _option("τ of the softplus units of teacher and students.", _STUDENTS)
     ] = 4.0,
     error: Annotated[
         float,
@@ -161,6 +161,8 @@ def samples(
     from attnlab.studies import SampleSettings
 
     _check_teacher(teacher)
+    if classes and noise_std is not None:
+        raise AttnlabError("--noise-std has no meaning with --classes: give --label-noise")
     given = {"features": features, "relevant": relevant, "depth": depth}
     _check_use(
         teacher, students or (), {name: value for name, value in given.items() if value is not None}
@@ -170,10 +172,11 @@ def samples(
         teacher=teacher,
         relevant=4 if relevant is None else relevant,
         depth=1 if depth is None else depth,
-        noise=(0.0 if classes else 0.2) if noise is None else noise,
+        noise_std=SampleSettings.noise_std if noise_std is None else noise_std,
+        label_noise=label_noise,
         classes=classes,
-        width=width,
-        temperature=temperature,
+        hidden=hidden,
+        sharpness=sharpness,
         sizes=tuple(sizes) if sizes else _WORD_SIZES if words else SampleSettings.sizes,
         steps=steps,
         batch_size=(32 if words else 64) if batch_size is None else batch_size,

@@ -10,6 +10,7 @@ from attnlab.complexity._extrapolate import Extrapolation, back_test, extrapolat
 from attnlab.complexity._learning_curve import Fitted, learning_curve, on_subsets
 from attnlab.complexity._needed import NeededSamples, needed_samples
 from attnlab.complexity._ratio import WORTHWHILE, SampleRatio, sample_ratio
+from attnlab.complexity._tabulate import Question, choices, end_values, tabulate
 
 __all__ = [
     "WORTHWHILE",
@@ -20,10 +21,13 @@ __all__ = [
     "Extrapolation",
     "Fitted",
     "NeededSamples",
+    "Question",
     "RankAgreement",
     "SampleRatio",
     "back_test",
     "bound_ratios",
+    "choices",
+    "end_values",
     "exponent",
     "extrapolate",
     "learning_curve",
@@ -31,4 +35,5 @@ __all__ = [
     "on_subsets",
     "rank_agreement_with",
     "sample_ratio",
+    "tabulate",
 ]

@@ -1,4 +1,4 @@
-"""Candidate predictors of the sample ratio, computed from inputs alone (THEORY B2)."""
+"""Candidate predictors of the sample ratio, computed from inputs alone (docs/theory.md#b2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many samples a model needs for a level (THEORY B2)."""
+"""How many samples a model needs for a level (docs/theory.md#b2)."""
 
 from __future__ import annotations
 

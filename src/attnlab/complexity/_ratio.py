@@ -1,4 +1,4 @@
-"""How many times fewer samples one model needs than another, from paired seeds (THEORY B2)."""
+"""How many times fewer samples one model needs than another: paired seeds (docs/theory.md#b2)."""
 
 from __future__ import annotations
 

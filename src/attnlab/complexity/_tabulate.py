@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
+from attnlab.complexity._curves import Statistic
+from attnlab.complexity._exponent import Exponent, exponent
+from attnlab.complexity._extrapolate import extrapolate
+from attnlab.complexity._needed import NeededSamples, needed_samples
+from attnlab.complexity._ratio import SampleRatio, sample_ratio
 from attnlab.stats import CONFIDENCE
-from attnlab.studies._measure import axis
 
-if TYPE_CHECKING:
-    from attnlab.complexity import Exponent, NeededSamples, SampleRatio
-    from attnlab.complexity._curves import Statistic
-
-FALL, SLACK = (
-    0.05,
-    0.001,
-)  # a fit has settled if its late fall is below 5 % of its loss, or below 0.001
+# A fit has settled if its late fall is below 5 % of its loss, or below 0.001.
+FALL, SLACK = 0.05, 0.001
 _ABSENT = (np.nan, np.nan, np.nan, "not run", 0, 0)
 
 
@@ -133,12 +131,18 @@ def _stacked(
     for student in students:
         row = [arms.get((student, value), xr.Dataset()) for value in settings]
         rows.append(
-            xr.concat(row, dim=axis(dim, settings), join="outer", data_vars="all", coords="minimal")
+            xr.concat(
+                row, dim=_axis(dim, settings), join="outer", data_vars="all", coords="minimal"
+            )
         )
     table = xr.concat(
-        rows, dim=axis("student", students), join="outer", data_vars="all", coords="minimal"
+        rows, dim=_axis("student", students), join="outer", data_vars="all", coords="minimal"
     )
     return cast(xr.Dataset, table)
+
+
+def _axis(name: str, labels: Sequence[Any]) -> xr.DataArray:
+    return xr.DataArray(np.asarray(list(labels)), dims=name, name=name)
 
 
 def _cell(
@@ -148,7 +152,6 @@ def _cell(
     confidence: float,
 ) -> tuple[NeededSamples | None, SampleRatio | None, int]:
     """Needed samples and ratio of one arm, and how many seeds it was asked for."""
-    from attnlab.complexity import needed_samples, sample_ratio
 
     if pair not in arms:
         return None, None, 0
@@ -174,7 +177,6 @@ def _cell(
 
 
 def _further(arm: xr.Dataset | None, question: Question) -> tuple[float, float, float, str]:
-    from attnlab.complexity import extrapolate
 
     if arm is None:
         return np.nan, np.nan, np.nan, ""
@@ -220,7 +222,6 @@ def _exponents(
     dim: str,
     confidence: float,
 ) -> dict[str, Any]:
-    from attnlab.complexity import exponent
 
     found, own = [], []
     for k, student in enumerate(scores["student"].values.tolist()):

@@ -1,5 +1,5 @@
-"""Exact laws of training word attention (THEORY A4): what descent conserves, and by how much it
-drifts.
+"""Exact laws of training word attention (docs/theory.md#a4): what descent conserves, and by how
+much it drifts.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What becomes of the theory of word attention under another normaliser than softmax (THEORY A3,
-A4, B5).
+"""What becomes of the theory of word attention under another normaliser than softmax
+(docs/theory.md#a3, docs/theory.md#a4, docs/theory.md#b5).
 
 Every normaliser here depends on differences of scores alone, so that gradients of the scores sum to
 zero and descent conserves Σ_w s_w under all of them, and under any penalty on attention. The

@@ -14,6 +14,7 @@ import xarray as xr
 from jaxtyping import Array, Float
 
 from attnlab._errors import AttnlabError
+from attnlab.data import TopicTask
 from attnlab.dynamics._laws import score_sum_error
 from attnlab.dynamics._normalised import AttentionEntropy, sen_norm_under
 from attnlab.dynamics._rates import onset_time
@@ -31,7 +32,6 @@ from attnlab.models import (
     query_l1,
     toward,
 )
-from attnlab.tasks import TopicTask
 from attnlab.training import (
     GradientDescent,
     InstantProbe,

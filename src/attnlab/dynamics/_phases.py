@@ -1,5 +1,5 @@
-"""The phases of training (THEORY A6): promotion, suppression, onset, saturation; separation; equal
-loss.
+"""The phases of training (docs/theory.md#a6): promotion, suppression, onset, saturation;
+separation; equal loss.
 
 Functions take labelled arrays with a ``step`` dimension and keep all others.
 """
@@ -108,7 +108,8 @@ def alignment(
     """``ν_w·(W_y − mean_j W_j)`` of a linear head: whether a word's embedding points to its label y
     or away from it.
 
-    Words whose *initial* alignment is negative are first suppressed (THEORY A6). Shape: (words,).
+    Words whose *initial* alignment is negative are first suppressed (docs/theory.md#a6). Shape:
+    (words,).
     """
     if not isinstance(model.head, LinearHead):
         raise AttnlabError(

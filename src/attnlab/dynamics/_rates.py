@@ -1,4 +1,5 @@
-"""When a score takes off and how fast it grows: onsets and asymptotic rates (THEORY A5, A6).
+"""When a score takes off and how fast it grows: onsets and asymptotic rates (docs/theory.md#a5,
+docs/theory.md#a6).
 
 All functions take labelled arrays along ``time`` or ``step``, recorded or predicted, and keep their
 other dimensions.
@@ -80,7 +81,7 @@ def log_slope(x: Any, y: Any, window: Window) -> xr.DataArray:
 
 def loss_exponent(loss: xr.DataArray, *, window: Window = _LATE, time: Any = None) -> xr.DataArray:
     """``d log loss / d log τ`` over a window of time: −1 for the reduced flow of a fixed linear
-    head (THEORY A6).
+    head (docs/theory.md#a6).
 
     >>> time = np.geomspace(1, 1e12, 121)
     >>> float(loss_exponent(xr.DataArray(5 / time, {"time": time}, "time")).round(6))
@@ -92,7 +93,7 @@ def loss_exponent(loss: xr.DataArray, *, window: Window = _LATE, time: Any = Non
 
 def score_rate(score: xr.DataArray, *, window: Window = _LATE, time: Any = None) -> xr.DataArray:
     """``ds / d log log τ`` over a window of time: about 2 for the reduced flow of a fixed linear
-    head (THEORY A6).
+    head (docs/theory.md#a6).
 
     The margin grows like log τ. Under a fixed head |ν| grows with it, and SEN, ``e^s/m ≈
     ½|q|²|ν|²``, gives ``s ~ 2 log log τ``; a trained linear head takes half of the growth, |ν|² ~

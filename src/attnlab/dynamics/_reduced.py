@@ -1,4 +1,4 @@
-"""The reduced model: the theory's own trajectory (THEORY A5; Lu et al. 2021, section 4).
+"""The reduced model: the theory's own trajectory (docs/theory.md#a5; Lu et al. 2021, section 4).
 
 One pseudo-sentence per topic word, the word and m null words, stands for all the sentences that
 hold the word: d + 1 numbers per word, and the head's, instead of a data set. Its trajectory is a
@@ -21,8 +21,8 @@ import xarray as xr
 from jaxtyping import Array, Float, Int, Key, PyTree
 
 from attnlab._errors import AttnlabError
+from attnlab.data import TopicTask
 from attnlab.models import AbstractHead, Part, TwoLayerHead, WordAttention, WordAttentionConfig
-from attnlab.tasks import TopicTask
 from attnlab.training import At, Every, Logarithmic
 
 Schedule = Every | Logarithmic | At

@@ -1,5 +1,5 @@
-"""The relation between a word's score and the norm of its embedding (SEN; THEORY A3, Lu et al.
-2021, section 4).
+"""The relation between a word's score and the norm of its embedding (SEN; docs/theory.md#a3, Lu et
+al. 2021, section 4).
 
 Functions take arrays or labelled arrays and broadcast by name; probes record inside the loop what
 they need.

@@ -1,5 +1,5 @@
-"""Attention on real text (THEORY A7): which words it goes to, since when, and what the relation
-says of them.
+"""Attention on real text (docs/theory.md#a7): which words it goes to, since when, and what the
+relation says of them.
 
 All functions take what ``train(..., words=None)`` recorded of *every* word, and the training
 corpus; they look at sentences without padding, and keep other dimensions (``seed``, ``step``).
@@ -15,10 +15,10 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 
 from attnlab._errors import AttnlabError
+from attnlab.data import Corpus
 from attnlab.dynamics._rates import onset_time
 from attnlab.dynamics._sen import sen_error, sen_norm
 from attnlab.dynamics._text_purity import word_names
-from attnlab.tasks import Corpus
 
 Triple = tuple[int, str, str]
 _PURE_WORDS = 3  # of each class and sentence, among which a telling pair is looked for

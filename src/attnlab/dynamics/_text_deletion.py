@@ -10,9 +10,9 @@ from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 
 from attnlab._errors import AttnlabError
+from attnlab.data import Corpus
 from attnlab.models import Incidence, WordAttention, pooled_logits
 from attnlab.stats import share_interval
-from attnlab.tasks import Corpus
 
 REMOVED = ("top", "random")
 

@@ -1,5 +1,5 @@
-"""How much a word says about the class: its purity, and what is left of it beyond chance (THEORY
-A7).
+"""How much a word says about the class: its purity, and what is left of it beyond chance
+(docs/theory.md#a7).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy import ndarray
 from scipy.sparse import csr_array
 
 from attnlab._errors import AttnlabError
-from attnlab.tasks import Corpus
+from attnlab.data import Corpus
 
 _NUMBERS_AT_ONCE = 2**22  # counts of permuted labels held in memory
 

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from attnlab._errors import AttnlabError
+from attnlab.data import Corpus, Tokenizer, Vocabulary, index_texts
 from attnlab.estimators._files import read_model, write_model
 from attnlab.estimators._inputs import (
     as_labels,
@@ -26,7 +27,6 @@ from attnlab.estimators._inputs import (
 from attnlab.estimators._pool import Pooled, encoded_parts, log_softmax
 from attnlab.estimators._train import Training, fit_words
 from attnlab.models import WordAttention, WordAttentionConfig
-from attnlab.tasks import Corpus, Tokenizer, Vocabulary, index_texts
 from attnlab.training import Adam, GradientDescent
 
 _STEP_SIZES = {"adam": 0.01, "descent": 1.0}
@@ -40,8 +40,8 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):
     ``GridSearchCV``, ``cross_val_score``, ``learning_curve``, ``clone``) take it as any other
     classifier.
 
-    - ``dim``: size of the embeddings ν. ``pooling``: ``"attention"``, or ``"mean"`` with equal
-      weights for all words.
+    - ``embedding_dim``: size of the embeddings ν. ``pooling``: ``"attention"``, or ``"mean"`` with
+      equal weights for all words.
     - ``normaliser``: ``"softmax"``, ``"softmax:T"``, ``"sparsemax"``, ``"entmax15"`` or ``"topK"``;
       ``attnlab advise`` says which to try. Others than softmax are slower, the more so the longer
       the longest text is.
@@ -76,7 +76,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        dim: int = 10,
+        embedding_dim: int = 10,
         pooling: str = "attention",
         normaliser: str = "softmax",
         head: str = "linear",
@@ -99,7 +99,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):
         random_state: Any = 0,
         dtype: str = "float32",
     ):
-        self.dim = dim
+        self.embedding_dim = embedding_dim
         self.pooling = pooling
         self.normaliser = normaliser
         self.head = head
@@ -175,7 +175,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):
         config = WordAttentionConfig.for_corpus(
             corpus,
             head=self.head,
-            embedding_dim=self.dim,
+            embedding_dim=self.embedding_dim,
             hidden=self.hidden,
             embedding_std=self.embedding_std,
             key_dim=1,

@@ -18,9 +18,9 @@ from attnlab._errors import AttnlabError
 from attnlab._places import is_file, make_folder, place, read_bytes
 from attnlab._sealed import seal, unseal
 from attnlab._whole import write_whole
+from attnlab.data import Tokenizer, Vocabulary
 from attnlab.estimators._inputs import as_tokenizer
 from attnlab.models import AbstractHead, LinearHead, TwoLayerHead, WordAttention, make_normaliser
-from attnlab.tasks import Tokenizer, Vocabulary
 
 if TYPE_CHECKING:
     from attnlab.estimators._classifier import AttentionClassifier
@@ -40,7 +40,7 @@ _HEAD_ARRAYS = {LinearHead: ("weight",), TwoLayerHead: ("weight1", "bias1", "wei
 _NAME = (str, bool, int, float)
 _SIZE = range(1, 2**31)
 _SETTINGS = {
-    "dim": _SIZE,
+    "embedding_dim": _SIZE,
     "pooling": frozenset({"attention", "mean"}),
     "normaliser": str,
     "head": frozenset(_HEADS),
@@ -224,13 +224,14 @@ def _model(
     classes: int,
     trained: tuple[Any, ...],
 ) -> WordAttention:
-    kind, dim, hidden = _HEADS[settings["head"]], settings["dim"], settings["hidden"]
-    shapes = {"embeddings": (words, dim), "keys": (words, 1), "query": (1,)}
+    kind = _HEADS[settings["head"]]
+    embedding_dim, hidden = settings["embedding_dim"], settings["hidden"]
+    shapes = {"embeddings": (words, embedding_dim), "keys": (words, 1), "query": (1,)}
     if kind is LinearHead:
-        shapes |= {"head.weight": (dim, classes)}
+        shapes |= {"head.weight": (embedding_dim, classes)}
     else:
         shapes |= {
-            "head.weight1": (dim, hidden),
+            "head.weight1": (embedding_dim, hidden),
             "head.bias1": (hidden,),
             "head.weight2": (hidden, classes),
         }

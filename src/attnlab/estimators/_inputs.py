@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from attnlab._errors import AttnlabError
-from attnlab.tasks import Texts, Tokenizer, split_texts
+from attnlab.data import Texts, Tokenizer, split_texts
 
 FEWEST_HELD_OUT = 50
 

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from numpy import ndarray
 
+from attnlab.data import Encoded, Vocabulary
 from attnlab.models import (
     AbstractHead,
     AbstractNormaliser,
@@ -19,7 +20,6 @@ from attnlab.models import (
     TwoLayerHead,
     WordAttention,
 )
-from attnlab.tasks import Encoded, Vocabulary
 
 _AT_ONCE = 4096
 

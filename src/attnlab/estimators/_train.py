@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 from numpy import ndarray
 
 from attnlab._errors import AttnlabError
+from attnlab.data import Corpus
 from attnlab.models import (
     Bags,
     Incidence,
@@ -27,7 +28,6 @@ from attnlab.models import (
     pool_tokens,
     word_normaliser,
 )
-from attnlab.tasks import Corpus
 from attnlab.training import (
     Adam,
     EarlyStopping,

@@ -48,7 +48,7 @@ def same_point(
 
     >>> from attnlab.landscape import squared_error
     >>> from attnlab.models import Baseline, BaselineConfig
-    >>> model = BaselineConfig(numbers=2, width=3).init(jax.random.key(0))
+    >>> model = BaselineConfig(numbers=2, hidden=3).init(jax.random.key(0))
     >>> copy = Baseline(model.w1[:, ::-1], model.w2[::-1])
     >>> problem = Problem.of(model, squared_error, {"x": jnp.ones((1, 2)), "y": jnp.zeros(1)})
     >>> same_point(problem, problem.flatten(copy), problem.start)

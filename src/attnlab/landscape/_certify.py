@@ -1,4 +1,4 @@
-"""Certificates: what is proved of a point of a loss, and what is not (THEORY B3)."""
+"""Certificates: what is proved of a point of a loss, and what is not (docs/theory.md#b3)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from attnlab._errors import AttnlabError
+from attnlab.data import Corpus
 from attnlab.landscape._kantorovich import ROUNDING, Place, newton_path
 from attnlab.landscape._lanczos import lanczos, residual, ritz
 from attnlab.landscape._operator import at
@@ -23,7 +24,6 @@ from attnlab.landscape._stationary import TOLERANCE
 from attnlab.landscape._symmetry import zero_modes
 from attnlab.landscape._words import word_problem
 from attnlab.models import WordAttention
-from attnlab.tasks import Corpus
 
 Kind = Literal[
     "minimum",

@@ -117,9 +117,9 @@ def align(reference: ModelT, model: ModelT) -> ModelT:
     key and value spaces are not undone.
 
     >>> from attnlab.models import BaselineConfig
-    >>> model = BaselineConfig(numbers=3, width=4).init(jax.random.key(0))
+    >>> model = BaselineConfig(numbers=3, hidden=4).init(jax.random.key(0))
     >>> order = jnp.array([2, 0, 3, 1])
-    >>> shuffled = Baseline(model.w1[:, order], model.w2[order], model.temperature)
+    >>> shuffled = Baseline(model.w1[:, order], model.w2[order], model.sharpness)
     >>> bool(jnp.all(align(model, shuffled).w1 == model.w1))
     True
     """
@@ -148,9 +148,7 @@ def _matched(reference: Any, head: Any) -> Any:
     gain = sum(one @ other.T for one, other in zip(_units(reference), _units(head), strict=True))
     order = jnp.asarray(linear_sum_assignment(gain, maximize=True)[1])
     if isinstance(head, Baseline):
-        return Baseline(
-            jnp.asarray(head.w1)[:, order], jnp.asarray(head.w2)[order], head.temperature
-        )
+        return Baseline(jnp.asarray(head.w1)[:, order], jnp.asarray(head.w2)[order], head.sharpness)
     return TwoLayerHead(
         jnp.asarray(head.weight1)[:, order],
         jnp.asarray(head.bias1)[order],

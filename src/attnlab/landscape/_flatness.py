@@ -1,5 +1,5 @@
-"""How flat a point is: seven measures (THEORY B4), of which two do not change when layers are
-rescaled.
+"""How flat a point is: seven measures (docs/theory.md#b4), of which two do not change when layers
+are rescaled.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def groups(problem: Problem) -> dict[str, int]:
 
     >>> from attnlab.landscape._problem import squared_error
     >>> from attnlab.models import SelfAttentionConfig
-    >>> model = SelfAttentionConfig(dim=2, words=3, query_dim=1).init(jax.random.key(0))
+    >>> model = SelfAttentionConfig(embedding_dim=2, words=3, key_dim=1).init(jax.random.key(0))
     >>> groups(Problem.of(model, squared_error, {"x": jnp.zeros((1, 2, 3)), "y": jnp.zeros(1)}))
     {'layer.w_query': 2, 'layer.w_key': 2, 'layer.w_value': 6, 'head.w1': 54, 'head.w2': 6}
     """

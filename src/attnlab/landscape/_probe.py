@@ -34,7 +34,7 @@ class Curvature(AbstractProbe):
     - ``sharpness_residual``, ``smallest_residual``: within so much of each lies an eigenvalue;
       small means converged;
     - ``edge``: ``λ_max·step_size/2``; plain descent is stable only below 1 (the edge of stability,
-      THEORY C5). Nan at step 0 and in a flow, where no step has been taken;
+      docs/theory.md#c5). Nan at step 0 and in a flow, where no step has been taken;
     - with ``probes``: ``trace`` and ``trace_error``, its standard error, as ``trace`` estimates it
       with a few deflated dimensions; with ``nodes`` also ``node`` and ``weight`` (probe, place),
       quadratures of so many Lanczos steps whose mean over probes is the spectral density.

@@ -34,7 +34,7 @@ class Problem(eqx.Module):
     Nothing here changes the model that was given.
 
     >>> from attnlab.models import BaselineConfig
-    >>> model = BaselineConfig(numbers=3, width=2).init(jax.random.key(0))
+    >>> model = BaselineConfig(numbers=3, hidden=2).init(jax.random.key(0))
     >>> data = {"x": jnp.ones((4, 3)), "y": jnp.zeros(4)}
     >>> problem = Problem.of(model, squared_error, data, l2=0.1)
     >>> problem.start.shape, problem.gradient(problem.start).shape

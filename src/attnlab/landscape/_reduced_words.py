@@ -1,5 +1,5 @@
 """Word attention in the coordinates that its loss sees: where a certificate of it is possible
-(THEORY A2, B3).
+(docs/theory.md#a2, docs/theory.md#b3).
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PyTree
 
+from attnlab.data import Corpus
 from attnlab.landscape._problem import Problem
 from attnlab.landscape._spaces import Space, word_spaces
 from attnlab.landscape._words import trained_words
 from attnlab.models import Incidence, WordAttention, pool
-from attnlab.tasks import Corpus
 
 
 class ReducedWords(eqx.Module):

@@ -67,7 +67,7 @@ def hidden_spaces(model: Any) -> list[Space]:
 
     >>> import jax
     >>> from attnlab.models import SelfAttentionConfig
-    >>> [(s.name, s.size) for s in hidden_spaces(SelfAttentionConfig(query_dim=2, value_dim=3).init(jax.random.key(0)))]
+    >>> [(s.name, s.size) for s in hidden_spaces(SelfAttentionConfig(key_dim=2, value_dim=3).init(jax.random.key(0)))]
     [('queries and keys of layer 0', 2), ('values of layer 0', 3)]
     """
     own: Any = getattr(model, "hidden_spaces", None)
@@ -211,8 +211,8 @@ def _values(name: str, value: Callable, model: Any) -> Space:
         return [value(m)], [w1.reshape(-1, size, w1.shape[1]).transpose(1, 0, 2).reshape(size, -1)]
 
     def write(m: Any, first: Matrices, second: Matrices) -> Any:
-        rows, width = m.head.w1.shape
-        w1 = second[0].reshape(size, rows // size, width).transpose(1, 0, 2).reshape(rows, width)
+        rows, hidden = m.head.w1.shape
+        w1 = second[0].reshape(size, rows // size, hidden).transpose(1, 0, 2).reshape(rows, hidden)
         return eqx.tree_at(lambda n: [value(n), n.head.w1], m, [*first, w1])
 
     return Space(name, size, read, write, meets_head=True)
@@ -222,7 +222,7 @@ def _units(head: Baseline, where: Callable[[Any], Baseline]) -> list[Space]:
     """The scale between the two layers of every ReLU unit: one dimension each, and none for a
     smooth activation.
     """
-    if not math.isinf(head.temperature):
+    if not math.isinf(head.sharpness):
         return []
     return [_unit(j, where) for j in range(head.w1.shape[1])]
 

@@ -60,8 +60,8 @@ def minimise(
 
     >>> from attnlab.landscape import squared_error
     >>> from attnlab.models import BaselineConfig, make_teacher
-    >>> x, y = make_teacher("dense", key=jax.random.key(0), features=2, width=1).sample(20, key=jax.random.key(1))
-    >>> config = BaselineConfig(numbers=2, width=1)
+    >>> x, y = make_teacher("dense", key=jax.random.key(0), features=2, hidden=1).sample(20, key=jax.random.key(1))
+    >>> config = BaselineConfig(numbers=2, hidden=1)
     >>> problem = Problem.of(config.init(jax.random.key(2)), squared_error, {"x": x, "y": y}, l2=1e-3)
     >>> starts = [problem.flatten(config.init(jax.random.key(seed))) for seed in range(3)]
     >>> found = minimise(problem, jnp.stack(starts))

@@ -166,7 +166,7 @@ def filter_directions(
 
     >>> from attnlab.landscape import squared_error
     >>> from attnlab.models import BaselineConfig
-    >>> model = BaselineConfig(numbers=3, width=2).init(jax.random.key(0))
+    >>> model = BaselineConfig(numbers=3, hidden=2).init(jax.random.key(0))
     >>> problem = Problem.of(model, squared_error, {"x": jnp.zeros((1, 3)), "y": jnp.zeros(1)})
     >>> drawn = problem.model(filter_directions(problem)[0])
     >>> bool(jnp.allclose(jnp.linalg.norm(drawn.w1, axis=0), jnp.linalg.norm(model.w1, axis=0)))

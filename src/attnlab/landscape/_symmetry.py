@@ -36,7 +36,7 @@ def tangents(
 
     >>> from attnlab.landscape import squared_error
     >>> from attnlab.models import SelfAttentionConfig
-    >>> model = SelfAttentionConfig(dim=4, words=3, query_dim=2, value_dim=3).init(jax.random.key(0))
+    >>> model = SelfAttentionConfig(embedding_dim=4, words=3, key_dim=2, value_dim=3).init(jax.random.key(0))
     >>> data = {"x": jnp.ones((1, 4, 3)), "y": jnp.zeros(1)}
     >>> for l2 in (0.1, 0.0):
     ...     problem = Problem.of(model, squared_error, data, l2=l2)

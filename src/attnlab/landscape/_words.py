@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PyTree
 
+from attnlab.data import Corpus
 from attnlab.landscape._problem import Problem
 from attnlab.models import Incidence, WordAttention, pooled_logits
-from attnlab.tasks import Corpus
 
 
 def word_loss(model: WordAttention, incidence: Incidence) -> Float[Array, ""]:

@@ -11,9 +11,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from attnlab._errors import AttnlabError
+from attnlab.data import Corpus
 from attnlab.models._normalisers import AbstractNormaliser
 from attnlab.models._word_attention import WordAttention
-from attnlab.tasks import Corpus
 
 
 class Bags(eqx.Module):
@@ -83,7 +83,7 @@ def bag_logits(
     """``head(Σ_w a_w ν_w)`` of every sentence with ``a = norm(s)``, up to a shift common to a
     sentence's logits.
 
-    The table is projected once, and then its rows are pooled (THEORY A2).
+    The table is projected once, and then its rows are pooled (docs/theory.md#a2).
 
     >>> from attnlab.models import WordAttentionConfig
     >>> corpus = Corpus.from_tokens([["a", "b", "a"], ["c"]], labels=[0, 1])

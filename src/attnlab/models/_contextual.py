@@ -56,8 +56,8 @@ def contextual_logits(
 ) -> Float[Array, "sentences classes"]:
     """Logits of many sentences of one length, up to a shift common to a sentence's logits.
 
-    The table is convolved and projected once, word by word (``E C_δ P``, THEORY A2); then each
-    position ``j`` gets the attention of the positions ``j − δ`` that see it: ``Σ_j Σ_δ a_{j−δ}
+    The table is convolved and projected once, word by word (``E C_δ P``, docs/theory.md#a2); then
+    each position ``j`` gets the attention of the positions ``j − δ`` that see it: ``Σ_j Σ_δ a_{j−δ}
     (ν_{w(j)} C_δ P)``.
     """
     attention = jax.nn.softmax(model.scores()[words], axis=1)

@@ -1,5 +1,5 @@
-"""Two-layer networks (THEORY B1): the baseline, and the same network behind a known attention over
-features.
+"""Two-layer networks (docs/theory.md#b1): the baseline, and the same network behind a known
+attention over features.
 """
 
 from __future__ import annotations
@@ -37,21 +37,19 @@ _LOG1P = (
 )
 
 
-def softplus(x: Float[Array, "..."], temperature: float = 1.0) -> Float[Array, "..."]:
-    """``φ_τ(x) = log(1 + e^{τx})/τ``, which tends to ReLU as τ grows; ``temperature=math.inf`` is
-    ReLU itself.
+def softplus(x: Float[Array, "..."], sharpness: float = 1.0) -> Float[Array, "..."]:
+    """``φ_τ(x) = log(1 + e^{τx})/τ`` with ``sharpness`` τ, which tends to ReLU as τ grows;
+    ``sharpness=math.inf`` is ReLU itself.
 
     >>> x = jnp.array([-1e3, 0.0, 1e3])
     >>> softplus(x, 4.0).tolist(), softplus(x, math.inf).tolist()
     ([0.0, 0.17328679513998632, 1000.0], [0.0, 0.0, 1000.0])
     """
-    if not temperature > 0:
-        raise AttnlabError(
-            f"temperature={temperature}: expected a number > 0, or math.inf for ReLU"
-        )
-    if math.isinf(temperature):
+    if not sharpness > 0:
+        raise AttnlabError(f"sharpness={sharpness}: expected a number > 0, or math.inf for ReLU")
+    if math.isinf(sharpness):
         return jax.nn.relu(x)
-    return _log1p_exp(temperature * x) / temperature
+    return _log1p_exp(sharpness * x) / sharpness
 
 
 @jax.custom_jvp
@@ -122,7 +120,7 @@ class Baseline(eqx.Module):
 
     w1: Float[Array, "numbers d"]
     w2: Float[Array, "d outputs"]
-    temperature: float = eqx.field(static=True, default=4.0)
+    sharpness: float = eqx.field(static=True, default=4.0)
 
     def __call__(self, x: Float[Array, "..."]) -> Output:
         """Output for one input."""
@@ -137,38 +135,38 @@ class Baseline(eqx.Module):
 
     def hidden(self, x: Float[Array, "..."]) -> Float[Array, "d"]:
         """``φ_τ(w₁ᵀ vec(x))`` of one input."""
-        return softplus(vec(x) @ self.w1, self.temperature)
+        return softplus(vec(x) @ self.w1, self.sharpness)
 
 
 @dataclass(frozen=True)
 class BaselineConfig:
-    """How a ``Baseline`` starts: entries of w₁ are N(0, 1/numbers), those of w₂ N(0, 1/width),
+    """How a ``Baseline`` starts: entries of w₁ are N(0, 1/numbers), those of w₂ N(0, 1/``hidden``),
     times ``init_scale``.
 
     ``numbers`` counts the numbers of one input: p for vectors, t·p for matrices.
 
-    >>> model = BaselineConfig(numbers=16, width=8).init(jax.random.key(0))
+    >>> model = BaselineConfig(numbers=16, hidden=8).init(jax.random.key(0))
     >>> model.w1.shape, model.w2.shape, model(jnp.ones(16)).shape
     ((16, 8), (8, 1), ())
     """
 
     numbers: int
-    width: int = 8
+    hidden: int = 8
     outputs: int = 1
-    temperature: float = 4.0
+    sharpness: float = 4.0
     init_scale: float = 1.0
 
     def __post_init__(self):
-        at_least_one(self, "numbers", "width", "outputs")
+        at_least_one(self, "numbers", "hidden", "outputs")
         check_scales(self)
 
     def init(self, key: Key[Array, ""]) -> Baseline:
         """Draw initial parameters."""
         first, second = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
         return Baseline(
-            normal(first, (self.numbers, self.width), self.init_scale / math.sqrt(self.numbers)),
-            normal(second, (self.width, self.outputs), self.init_scale / math.sqrt(self.width)),
-            self.temperature,
+            normal(first, (self.numbers, self.hidden), self.init_scale / math.sqrt(self.numbers)),
+            normal(second, (self.hidden, self.outputs), self.init_scale / math.sqrt(self.hidden)),
+            self.sharpness,
         )
 
 
@@ -180,12 +178,10 @@ def at_least_one(config: object, *names: str) -> None:
 
 
 def check_scales(config: object) -> None:
-    """Refuse a temperature or an initial scale that is none."""
-    temperature, scale = getattr(config, "temperature", 1.0), getattr(config, "init_scale", 1.0)
-    if not temperature > 0:
-        raise AttnlabError(
-            f"temperature={temperature}: expected a number > 0, or math.inf for ReLU"
-        )
+    """Refuse a sharpness or an initial scale that is out of range."""
+    sharpness, scale = getattr(config, "sharpness", 1.0), getattr(config, "init_scale", 1.0)
+    if not sharpness > 0:
+        raise AttnlabError(f"sharpness={sharpness}: expected a number > 0, or math.inf for ReLU")
     if not 0 <= scale < math.inf:
         raise AttnlabError(f"init_scale={scale}: a scale must be ≥ 0 and finite")
 
@@ -245,7 +241,7 @@ class StaticMask(AbstractMask):
 
 @dataclass(frozen=True)
 class Gate(AbstractMask):
-    """``f_j(x) = 2·sigmoid(3·x_{j−1})`` on the relevant features, 0 elsewhere (THEORY B2).
+    """``f_j(x) = 2·sigmoid(3·x_{j−1})`` on the relevant features, 0 elsewhere (docs/theory.md#b2).
 
     The features form a ring: the neighbour of feature 0 is the last one, relevant or not.
 

@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, Int
 
 import attnlab._precision  # noqa: F401  (turns float64 on)
 from attnlab._errors import AttnlabError
-from attnlab.tasks import Corpus
+from attnlab.data import Corpus
 
 Kernel = Literal["native", "xla"]
 

@@ -1,8 +1,8 @@
-"""How scores become attention (THEORY B5): softmax with a temperature, sparsemax, entmax-1.5,
-top-k, uniform weights.
+"""How scores become attention (docs/theory.md#b5): softmax with a temperature, sparsemax,
+entmax-1.5, top-k, uniform weights.
 
-All are functions of differences of logits only, so that gradients of the logits sum to zero (THEORY
-A4), and all treat words alike: a permutation of the logits permutes the weights.
+All are functions of differences of logits only, so that gradients of the logits sum to zero
+(docs/theory.md#a4), and all treat words alike: a permutation of the logits permutes the weights.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Attention over the patches of an image: patch self-attention, and pooling with one query (THEORY
-B2, digits).
+"""Attention over the patches of an image: patch self-attention, and pooling with one query
+(docs/theory.md#b2, digits).
 
 The words are overlapping square patches. They carry no position: what a digit means does not depend
 on its place, and a model that cannot tell places apart need not learn this.
@@ -114,7 +114,7 @@ class PatchAttention(eqx.Module):
 
     def embed(self, image: Float[Array, "rows columns"]) -> Float[Array, "m p"]:
         """``E`` of one image."""
-        return _embedded(self.w_embed, self.grid.words(image), self.head.temperature)
+        return _embedded(self.w_embed, self.grid.words(image), self.head.sharpness)
 
     def attention(self, image: Float[Array, "rows columns"]) -> Float[Array, "p"]:
         """``ā``: how much attention each patch gets; sums to one."""
@@ -150,7 +150,7 @@ class AttentionPooling(eqx.Module):
 
     def embed(self, image: Float[Array, "rows columns"]) -> Float[Array, "m p"]:
         """``E`` of one image."""
-        return _embedded(self.w_embed, self.grid.words(image), self.head.temperature)
+        return _embedded(self.w_embed, self.grid.words(image), self.head.sharpness)
 
     def attention(self, image: Float[Array, "rows columns"]) -> Float[Array, "p"]:
         """``a``: how much attention each patch gets; sums to one."""
@@ -173,44 +173,46 @@ class AttentionPooling(eqx.Module):
 class PatchAttentionConfig:
     """How a ``PatchAttention`` starts.
 
-    - ``dim`` m of the embeddings, ``query_dim`` d_q, ``value_dim`` d_v, ``width`` d of the head;
+    - ``embedding_dim`` m, ``key_dim`` d_q, ``value_dim`` d_v; ``hidden`` d units in the head, of
+      ``sharpness`` τ;
     - entries of w_E are N(0, 1/t), those of w_Q, w_K and w_V N(0, 1/m), the head's those of
       ``BaselineConfig``; ``init_scale`` multiplies all; ``normaliser`` is as in ``AttentionLayer``.
 
-    >>> PatchAttentionConfig(PatchGrid(24, 24, size=8, stride=4), dim=32).init(jax.random.key(0)).w_embed.shape
+    >>> grid = PatchGrid(24, 24, size=8, stride=4)
+    >>> PatchAttentionConfig(grid, embedding_dim=32).init(jax.random.key(0)).w_embed.shape
     (64, 32)
     """
 
     grid: PatchGrid = field(default_factory=PatchGrid)
-    dim: int = 32
-    query_dim: int = 8
+    embedding_dim: int = 32
+    key_dim: int = 8
     value_dim: int = 32
-    width: int = 32
+    hidden: int = 32
     outputs: int = 1
-    temperature: float = math.inf
+    sharpness: float = math.inf
     init_scale: float = 1.0
     normaliser: str | Normaliser = "softmax"
 
     def __post_init__(self):
-        at_least_one(self, "dim", "query_dim", "value_dim", "width", "outputs")
+        at_least_one(self, "embedding_dim", "key_dim", "value_dim", "hidden", "outputs")
         check_scales(self)
         as_normaliser(self.normaliser)
 
     def init(self, key: Key[Array, ""]) -> PatchAttention:
         """Draw initial parameters."""
-        std = self.init_scale / math.sqrt(self.dim)
+        std = self.init_scale / math.sqrt(self.embedding_dim)
         shapes = [
-            (self.query_dim, self.dim),
-            (self.query_dim, self.dim),
-            (self.value_dim, self.dim),
+            (self.key_dim, self.embedding_dim),
+            (self.key_dim, self.embedding_dim),
+            (self.value_dim, self.embedding_dim),
         ]
         query, keys, value = (
             normal(jax.random.fold_in(key, 3 + i), shape, std) for i, shape in enumerate(shapes)
         )
         head = BaselineConfig(
-            self.value_dim, self.width, self.outputs, self.temperature, self.init_scale
+            self.value_dim, self.hidden, self.outputs, self.sharpness, self.init_scale
         )
-        embed = _embedding(key, self.grid, self.dim, self.init_scale)
+        embed = _embedding(key, self.grid, self.embedding_dim, self.init_scale)
         layer = AttentionLayer(query, keys, value, normaliser=as_normaliser(self.normaliser))
         return PatchAttention(embed, layer, head.init(key), self.grid)
 
@@ -221,41 +223,46 @@ class AttentionPoolingConfig:
     the head's those of ``BaselineConfig``; ``init_scale`` multiplies all; ``normaliser`` is as
     in ``AttentionLayer``.
 
-    >>> AttentionPoolingConfig(PatchGrid(24, 24, size=8, stride=4), dim=32).init(jax.random.key(0)).query.shape
+    >>> grid = PatchGrid(24, 24, size=8, stride=4)
+    >>> AttentionPoolingConfig(grid, embedding_dim=32).init(jax.random.key(0)).query.shape
     (32,)
     """
 
     grid: PatchGrid = field(default_factory=PatchGrid)
-    dim: int = 32
-    width: int = 32
+    embedding_dim: int = 32
+    hidden: int = 32
     outputs: int = 1
-    temperature: float = math.inf
+    sharpness: float = math.inf
     init_scale: float = 1.0
     normaliser: str | Normaliser = "softmax"
 
     def __post_init__(self):
-        at_least_one(self, "dim", "width", "outputs")
+        at_least_one(self, "embedding_dim", "hidden", "outputs")
         check_scales(self)
         as_normaliser(self.normaliser)
 
     def init(self, key: Key[Array, ""]) -> AttentionPooling:
         """Draw initial parameters."""
-        query = normal(jax.random.fold_in(key, 3), (self.dim,), self.init_scale)
-        head = BaselineConfig(self.dim, self.width, self.outputs, self.temperature, self.init_scale)
-        embed = _embedding(key, self.grid, self.dim, self.init_scale)
+        query = normal(jax.random.fold_in(key, 3), (self.embedding_dim,), self.init_scale)
+        head = BaselineConfig(
+            self.embedding_dim, self.hidden, self.outputs, self.sharpness, self.init_scale
+        )
+        embed = _embedding(key, self.grid, self.embedding_dim, self.init_scale)
         return AttentionPooling(
             embed, query, head.init(key), self.grid, as_normaliser(self.normaliser)
         )
 
 
 def _embedded(
-    w_embed: Float[Array, "t m"], words: Float[Array, "t p"], temperature: float
+    w_embed: Float[Array, "t m"], words: Float[Array, "t p"], sharpness: float
 ) -> Float[Array, "m p"]:
     """``φ_τ(w_Eᵀ P)``, in the order that multiplies the patches of many images as one matrix: twice
     as fast.
     """
-    return softplus(words.T @ w_embed, temperature).T
+    return softplus(words.T @ w_embed, sharpness).T
 
 
-def _embedding(key: Key[Array, ""], grid: PatchGrid, dim: int, scale: float) -> Float[Array, "t m"]:
-    return normal(jax.random.fold_in(key, 2), (grid.size**2, dim), scale / grid.size)
+def _embedding(
+    key: Key[Array, ""], grid: PatchGrid, embedding_dim: int, scale: float
+) -> Float[Array, "t m"]:
+    return normal(jax.random.fold_in(key, 2), (grid.size**2, embedding_dim), scale / grid.size)

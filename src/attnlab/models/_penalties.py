@@ -1,4 +1,5 @@
-"""What attention can be asked for besides a small loss (THEORY B5), and how spread out it is.
+"""What attention can be asked for besides a small loss, and how spread out it is
+(docs/theory.md#b5).
 
 An L1 penalty on attention weights is missing on purpose: they sum to one, so it is constant.
 """

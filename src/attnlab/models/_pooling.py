@@ -1,4 +1,4 @@
-"""Attention pooling of bags of words: project, then pool (THEORY A2)."""
+"""Attention pooling of bags of words: project, then pool (docs/theory.md#a2)."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def pool(
 ) -> Float[Array, "sentences columns"]:
     """Pooled rows, fast where one shift is enough and safe otherwise; differentiable to any order.
 
-    >>> from attnlab.tasks import Corpus
+    >>> from attnlab.data import Corpus
     >>> corpus = Corpus.from_tokens([["a", "b"], ["c"]], labels=[0, 1])
     >>> pool(jnp.array([500.0, 0.0, -500.0]), jnp.eye(3), Incidence.of(corpus, jnp.float64)).round(6).tolist()
     [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]

@@ -1,5 +1,5 @@
-"""Self-attention (THEORY B1) of one and of several layers, and the same models with the attention
-weights given.
+"""Self-attention (docs/theory.md#b1) of one and of several layers, and the same models with the
+attention weights given.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class SelfAttention(eqx.Module):
     """``y = w₂ᵀ φ_τ(w₁ᵀ vec(V a))``: one layer of self-attention and the two-layer ``head``, which
     sees p·d_v numbers.
 
-    >>> model = SelfAttentionConfig(dim=4, words=5).init(jax.random.key(0))
+    >>> model = SelfAttentionConfig(embedding_dim=4, words=5).init(jax.random.key(0))
     >>> x = jnp.linspace(-1.0, 1.0, 20).reshape(4, 5)
     >>> model(x).shape, [round(float(s), 9) for s in model.attention(x).sum(axis=0)]
     ((), [1.0, 1.0, 1.0, 1.0, 1.0])
@@ -165,7 +165,7 @@ class MultiLayer(eqx.Module):
 
     Without ``residual`` every layer is ``x ← V a``. One layer is ``SelfAttention``.
 
-    >>> model = MultiLayerConfig(SelfAttentionConfig(dim=4, words=5), depth=2).init(jax.random.key(0))
+    >>> model = MultiLayerConfig(SelfAttentionConfig(embedding_dim=4, words=5), depth=2).init(jax.random.key(0))
     >>> x = jnp.ones((4, 5))
     >>> model(x).shape, model.attentions(x).shape
     ((), (2, 5, 5))
@@ -235,7 +235,7 @@ def trained_parts(model: PyTree) -> PyTree:
     """True for every floating array of a model outside ``Frozen`` modules; give it as
     ``train_model(trained=…)``.
 
-    >>> base = SelfAttentionConfig(dim=4, words=5)
+    >>> base = SelfAttentionConfig(embedding_dim=4, words=5)
     >>> teacher = base.init(jax.random.key(0))
     >>> model = KnownWeightsConfig(base).init(jax.random.key(1), teacher=teacher)
     >>> [leaf.shape for leaf in jax.tree.leaves(eqx.filter(model, trained_parts(model)))]
@@ -302,25 +302,25 @@ class KnownWeights(eqx.Module):
 
 @dataclass(frozen=True)
 class SelfAttentionConfig:
-    """How a ``SelfAttention`` starts. The sizes are those of THEORY B2.
+    """How a ``SelfAttention`` starts. The sizes are those of docs/theory.md#b2.
 
-    - ``dim`` t and ``words`` p: an input is (t, p); ``query_dim`` d_q, ``value_dim`` d_v, ``width``
-      d of the head;
+    - ``embedding_dim`` t and ``words`` p: an input is (t, p); ``key_dim`` d_q, ``value_dim`` d_v;
+      ``hidden`` d units in the head, of ``sharpness`` τ;
     - ``scale``, ``factor``, ``normaliser``: as in ``AttentionLayer``;
     - entries of w_Q, w_K and w_V are N(0, 1/t), those of w₁ N(0, 1/(p·d_v)), those of w₂ N(0, 1/d);
       ``init_scale`` multiplies all, ``query_scale`` those of w_Q and w_K besides.
 
-    >>> SelfAttentionConfig(dim=4, words=5).init(jax.random.key(0)).head.w1.shape
+    >>> SelfAttentionConfig(embedding_dim=4, words=5).init(jax.random.key(0)).head.w1.shape
     (15, 6)
     """
 
-    dim: int = 4
+    embedding_dim: int = 4
     words: int = 5
-    query_dim: int = 2
+    key_dim: int = 2
     value_dim: int = 3
-    width: int = 6
+    hidden: int = 6
     outputs: int = 1
-    temperature: float = 4.0
+    sharpness: float = 4.0
     scale: str = "sqrt"
     factor: float = 1.0
     normaliser: str | Normaliser = "softmax"
@@ -328,10 +328,12 @@ class SelfAttentionConfig:
     query_scale: float = 1.0
 
     def __post_init__(self):
-        at_least_one(self, "dim", "words", "query_dim", "value_dim", "width", "outputs")
+        at_least_one(self, "embedding_dim", "words", "key_dim", "value_dim", "hidden", "outputs")
         check_scales(self)
         if self.scale not in SCALES:
-            raise AttnlabError(f"scale={self.scale!r}: expected 'sqrt' (√d_q) or 'dim' (d_q)")
+            raise AttnlabError(
+                f"scale={self.scale!r}: expected 'sqrt' (√d_q) or 'embedding_dim' (d_q)"
+            )
         as_normaliser(self.normaliser)
         if not 0 <= self.query_scale < math.inf:
             raise AttnlabError(f"query_scale={self.query_scale}: a scale must be ≥ 0 and finite")
@@ -345,10 +347,10 @@ class SelfAttentionConfig:
 
     def init_layer(self, key: Key[Array, ""], value_dim: int) -> AttentionLayer:
         """Draw one layer."""
-        query_std = self.query_scale * self.init_scale / math.sqrt(self.dim)
+        query_std = self.query_scale * self.init_scale / math.sqrt(self.embedding_dim)
         return AttentionLayer(
-            normal(jax.random.fold_in(key, 0), (self.query_dim, self.dim), query_std),
-            normal(jax.random.fold_in(key, 1), (self.query_dim, self.dim), query_std),
+            normal(jax.random.fold_in(key, 0), (self.key_dim, self.embedding_dim), query_std),
+            normal(jax.random.fold_in(key, 1), (self.key_dim, self.embedding_dim), query_std),
             self.init_values(key, value_dim),
             self.scale,
             self.factor,
@@ -358,13 +360,15 @@ class SelfAttentionConfig:
     def init_values(self, key: Key[Array, ""], value_dim: int) -> Float[Array, "d_v t"]:
         """Draw the w_V of one layer."""
         return normal(
-            jax.random.fold_in(key, 2), (value_dim, self.dim), self.init_scale / math.sqrt(self.dim)
+            jax.random.fold_in(key, 2),
+            (value_dim, self.embedding_dim),
+            self.init_scale / math.sqrt(self.embedding_dim),
         )
 
     def head(self, value_dim: int) -> BaselineConfig:
         """How the head starts that sees p words of dimension ``value_dim``."""
         return BaselineConfig(
-            self.words * value_dim, self.width, self.outputs, self.temperature, self.init_scale
+            self.words * value_dim, self.hidden, self.outputs, self.sharpness, self.init_scale
         )
 
 
@@ -394,7 +398,7 @@ class MultiLayerConfig:
     @property
     def value_dims(self) -> tuple[int, ...]:
         """d_v of every layer."""
-        return (*[self.base.dim] * (self.depth - 1), self.base.value_dim)
+        return (*[self.base.embedding_dim] * (self.depth - 1), self.base.value_dim)
 
     def layer_keys(self, key: Key[Array, ""]) -> list[Key[Array, ""]]:
         """A key per layer; the last layer's is the same at every depth."""
@@ -410,7 +414,7 @@ class KnownWeightsConfig:
 
     Without ``values`` there is no w_V, and the head sees ``vec(x a)``; this is for one layer only.
 
-    >>> teacher = MultiLayerConfig(SelfAttentionConfig(dim=4, words=5), depth=3)
+    >>> teacher = MultiLayerConfig(SelfAttentionConfig(embedding_dim=4, words=5), depth=3)
     >>> known = KnownWeightsConfig(teacher).init(jax.random.key(1), teacher=teacher.init(jax.random.key(0)))
     >>> [w.shape for w in known.w_values], known(jnp.ones((4, 5))).shape
     ([(4, 4), (4, 4), (3, 4)], ())
@@ -446,7 +450,7 @@ class KnownWeightsConfig:
         stack, base = self.stack, self.stack.base
         if not self.values:
             return KnownWeights(
-                Frozen(teacher), None, base.head(base.dim).init(key), stack.residual
+                Frozen(teacher), None, base.head(base.embedding_dim).init(key), stack.residual
             )
         parts = zip(stack.layer_keys(key), stack.value_dims, strict=True)
         values = tuple(base.init_values(k, d_v) for k, d_v in parts)

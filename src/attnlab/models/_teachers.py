@@ -1,5 +1,5 @@
-"""Teachers: models of every kind of THEORY B1 as sources of data whose truth and best possible
-error are known.
+"""Teachers: models of every kind of docs/theory.md#b1 as sources of data whose truth and best
+possible error are known.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from attnlab.models._self_attention import (
 _CALIBRATION = 65536
 _BLOCK = 1024
 
-# THEORY B2: logits over d_q. With queries and keys of standard deviation 1 the logits spread by
-# about 3.
+# docs/theory.md#b2: logits over d_q. With queries and keys of standard deviation 1 the logits
+# spread by about 3.
 TEACHER_ATTENTION = SelfAttentionConfig(
-    dim=4, words=5, query_dim=2, value_dim=3, width=6, scale="dim", query_scale=2.0
+    embedding_dim=4, words=5, key_dim=2, value_dim=3, hidden=6, scale="dim", query_scale=2.0
 )
 
 
@@ -63,14 +63,14 @@ class Teacher(eqx.Module):
     - ``deviation``: the standard deviation of the model as it was given, over 65536 inputs drawn
       from the teacher's key (hence known to about 1 %). The mean is not subtracted: g stays in the
       class of the models, which have no biases;
-    - ``noise`` σ, in units of g's standard deviation; ``shape`` of one input.
+    - ``noise_std`` σ, in units of g's standard deviation; ``shape`` of one input.
 
     ``teacher.model.attentions`` is what ``KnownWeights`` takes.
     """
 
     model: Any
     deviation: Float[Array, ""]
-    noise: float = eqx.field(static=True)
+    noise_std: float = eqx.field(static=True)
     shape: tuple[int, ...] = eqx.field(static=True)
 
     @classmethod
@@ -80,17 +80,19 @@ class Teacher(eqx.Module):
         *,
         key: Key[Array, ""],
         shape: tuple[int, ...],
-        noise: float = 0.2,
+        noise_std: float = 0.2,
     ) -> Teacher:
         """Make a teacher of any module with one output.
 
         >>> sum_of_two = Baseline(jnp.ones((2, 1)), jnp.ones((1, 1)), math.inf)
-        >>> teacher = Teacher.of(sum_of_two, key=jax.random.key(0), shape=(2,), noise=0.1)
+        >>> teacher = Teacher.of(sum_of_two, key=jax.random.key(0), shape=(2,), noise_std=0.1)
         >>> bool(abs(teacher.deviation - math.sqrt(1 - 1 / math.pi)) < 0.01)  # of relu(N(0, 2))
         True
         """
-        if not 0 <= noise < math.inf:
-            raise AttnlabError(f"noise={noise}: a standard deviation must be ≥ 0 and finite")
+        if not 0 <= noise_std < math.inf:
+            raise AttnlabError(
+                f"noise_std={noise_std}: a standard deviation must be ≥ 0 and finite"
+            )
         outputs = _calibrate(model, key, shape)
         if outputs.ndim != 1:
             raise AttnlabError(
@@ -98,14 +100,14 @@ class Teacher(eqx.Module):
                 "(LabelTeacher takes several)"
             )
         deviation = jnp.std(outputs)
-        return cls(divided(model, deviation), deviation, float(noise), tuple(shape))
+        return cls(divided(model, deviation), deviation, float(noise_std), tuple(shape))
 
     @property
     def bayes_error(self) -> float:
         """``E(y − g(x))²/Var g = σ²``: what the best predictor, g, gets on noisy labels. On
         noiseless ones it is 0.
         """
-        return self.noise**2
+        return self.noise_std**2
 
     def truth(self, x: Float[Array | np.ndarray, "n ..."]) -> Float[Array, "n"]:
         """``g`` of many inputs."""
@@ -124,7 +126,7 @@ class Teacher(eqx.Module):
         """
         x, stream = draw_inputs(n, self.shape, key)
         y = self.truth(x)
-        return x, y + self.noise * stream.standard_normal(n) if noisy else y
+        return x, y + self.noise_std * stream.standard_normal(n) if noisy else y
 
 
 class LabelTeacher(eqx.Module):
@@ -135,13 +137,13 @@ class LabelTeacher(eqx.Module):
       model(x)_k − centre_k``;
     - ``centre``: 0, or the mean output over inputs drawn from the teacher's key, so that no class
       is rare;
-    - ``flip``: the chance that a noisy label is another class, each of the others being equally
+    - ``label_noise``: the chance that a noisy label is another class, each of the others being equally
       likely.
     """
 
     model: Any
     centre: Float[Array, "..."]
-    flip: float = eqx.field(static=True)
+    label_noise: float = eqx.field(static=True)
     shape: tuple[int, ...] = eqx.field(static=True)
 
     @classmethod
@@ -151,14 +153,14 @@ class LabelTeacher(eqx.Module):
         *,
         key: Key[Array, ""],
         shape: tuple[int, ...],
-        flip: float = 0.0,
+        label_noise: float = 0.0,
         centred: bool = True,
     ) -> LabelTeacher:
         """Make a teacher of any module (or of the ``model`` of a ``Teacher``); outputs get unit
         standard deviation.
         """
-        if not 0 <= flip <= 1:
-            raise AttnlabError(f"flip={flip}: a probability lies between 0 and 1")
+        if not 0 <= label_noise <= 1:
+            raise AttnlabError(f"label_noise={label_noise}: a probability lies between 0 and 1")
         outputs = _calibrate(model, key, shape)
         # One divisor for all outputs: it leaves their order, hence the labels, alone.
         deviation = jnp.sqrt(jnp.mean(jnp.var(outputs, axis=0)))
@@ -166,7 +168,7 @@ class LabelTeacher(eqx.Module):
         return cls(
             divided(model, deviation),
             mean if centred else jnp.zeros_like(mean),
-            float(flip),
+            float(label_noise),
             tuple(shape),
         )
 
@@ -177,11 +179,11 @@ class LabelTeacher(eqx.Module):
 
     @property
     def bayes_error(self) -> float:
-        """Share of noisy labels that the best predictor gets wrong: ``flip``, unless labels are
+        """Share of noisy labels that the best predictor gets wrong: ``label_noise``, unless labels are
         flipped so often that another class is likelier than the true one. On labels without
         flips it is 0.
         """
-        return 1 - max(1 - self.flip, self.flip / (self.classes - 1))
+        return 1 - max(1 - self.label_noise, self.label_noise / (self.classes - 1))
 
     def truth(self, x: Float[Array | np.ndarray, "n ..."]) -> Int[Array, "n"]:
         """``c`` of many inputs."""
@@ -196,8 +198,8 @@ class LabelTeacher(eqx.Module):
         """Inputs and labels, unflipped for test points. From one key, a smaller sample is the start
         of a larger one.
 
-        >>> head = BaselineConfig(numbers=6, width=4, outputs=3).init(jax.random.key(0))
-        >>> teacher = LabelTeacher.of(head, key=jax.random.key(1), shape=(6,), flip=0.1)
+        >>> head = BaselineConfig(numbers=6, hidden=4, outputs=3).init(jax.random.key(0))
+        >>> teacher = LabelTeacher.of(head, key=jax.random.key(1), shape=(6,), label_noise=0.1)
         >>> x, y = teacher.sample(200, key=jax.random.key(2))
         >>> x.shape, sorted(set(y.tolist())), round(teacher.bayes_error, 9)
         ((200, 6), [0, 1, 2], 0.1)
@@ -208,7 +210,9 @@ class LabelTeacher(eqx.Module):
             return x, labels
         chance = stream.random((n, 2))
         shift = 1 + np.floor(chance[:, 1] * (self.classes - 1)).astype(np.int64)
-        return x, jnp.where(chance[:, 0] < self.flip, (labels + shift) % self.classes, labels)
+        return x, jnp.where(
+            chance[:, 0] < self.label_noise, (labels + shift) % self.classes, labels
+        )
 
 
 def draw_inputs(
@@ -275,7 +279,7 @@ def divided(model: Any, divisor: Float[Array, ""]) -> Any:
 
 
 # What each kind of teacher is made from, beyond key and noise.
-_VECTOR, _MATRIX = ("features", "width", "temperature", "gain"), ("attention", "gain")
+_VECTOR, _MATRIX = ("features", "hidden", "sharpness", "gain"), ("attention", "gain")
 _SETTINGS: dict[str, tuple[str, ...]] = {
     "static-mask": (*_VECTOR, "relevant"),
     "gate": (*_VECTOR, "relevant"),
@@ -288,22 +292,24 @@ _SETTINGS: dict[str, tuple[str, ...]] = {
 TEACHER_KINDS = tuple(_SETTINGS)
 
 
-def make_teacher(kind: str, *, key: Key[Array, ""], noise: float = 0.2, **settings: Any) -> Teacher:
-    """Draw a teacher by the protocol of THEORY B2.
+def make_teacher(
+    kind: str, *, key: Key[Array, ""], noise_std: float = 0.2, **settings: Any
+) -> Teacher:
+    """Draw a teacher by the protocol of docs/theory.md#b2.
 
-    On vectors of ``features`` (16) numbers, of ``width`` (4) and ``temperature`` (4):
+    On vectors of ``features`` (16) numbers, with ``hidden`` (4) units and ``sharpness`` τ (4):
 
     - ``"static-mask"``, ``"gate"``: known attention to ``relevant`` (4) features, the first ones or
       those named;
     - ``"moving-block"``: known attention to the ``relevant`` features that follow the largest one;
     - ``"dense"``: the baseline on all features.
 
-    On matrices, with the sizes of ``attention`` (B2's: t=4, p=5, d_q=2, d_v=3, d=6, τ=4, logits
-    over d_q):
+    On matrices, with the sizes of ``attention`` (docs/theory.md#b2: t=4, p=5, d_q=2, d_v=3, d=6,
+    τ=4, logits over d_q):
 
     - ``"self-attention"``, and ``"multi-layer"`` of ``depth`` (2) layers, with ``residual`` (True)
       or without;
-    - ``"mlp"``: the baseline on ``vec(x)``, of width d.
+    - ``"mlp"``: the baseline on ``vec(x)``, with d hidden units.
 
     The head: entries of w₁ are ``gain``·N(0, 1/s), s the numbers that count (relevant ones, all, or
     p·d_v); the gain is 2, but 1 behind self-attention; w₂ is +1, −1, +1, … before it is normalised.
@@ -315,7 +321,7 @@ def make_teacher(kind: str, *, key: Key[Array, ""], noise: float = 0.2, **settin
     """
     model_key, calibration_key = jax.random.split(key)
     model, shape = _draw_model(kind, model_key, 1, settings)
-    return Teacher.of(model, key=calibration_key, shape=shape, noise=noise)
+    return Teacher.of(model, key=calibration_key, shape=shape, noise_std=noise_std)
 
 
 def make_label_teacher(
@@ -323,14 +329,14 @@ def make_label_teacher(
     *,
     key: Key[Array, ""],
     classes: int = 2,
-    flip: float = 0.0,
+    label_noise: float = 0.0,
     centred: bool = True,
     **settings: Any,
 ) -> LabelTeacher:
     """Draw a teacher that labels by a model of ``make_teacher``: by its sign for two classes, by
     the largest of as many outputs for more (w₂ is then N(0, 1)).
 
-    >>> teacher = make_label_teacher("dense", key=jax.random.key(0), features=8, flip=0.1)
+    >>> teacher = make_label_teacher("dense", key=jax.random.key(0), features=8, label_noise=0.1)
     >>> x, y = teacher.sample(1000, key=jax.random.key(1))
     >>> bool(0.3 < y.mean() < 0.7), bool(0.06 < (y != teacher.truth(x)).mean() < 0.14)
     (True, True)
@@ -339,7 +345,9 @@ def make_label_teacher(
         raise AttnlabError(f"classes={classes}: expected at least 2")
     model_key, calibration_key = jax.random.split(key)
     model, shape = _draw_model(kind, model_key, 1 if classes == 2 else classes, settings)
-    return LabelTeacher.of(model, key=calibration_key, shape=shape, flip=flip, centred=centred)
+    return LabelTeacher.of(
+        model, key=calibration_key, shape=shape, label_noise=label_noise, centred=centred
+    )
 
 
 def _draw_model(
@@ -369,11 +377,11 @@ def _vector_model(
     *,
     features: int = 16,
     relevant: int | np.integer | tuple[int, ...] = 4,
-    width: int = 4,
-    temperature: float = 4.0,
+    hidden: int = 4,
+    sharpness: float = 4.0,
     gain: float = 2.0,
 ) -> tuple[Any, tuple[int, ...]]:
-    sizes = BaselineConfig(features, width, outputs, temperature)
+    sizes = BaselineConfig(features, hidden, outputs, sharpness)
     if kind == "dense":
         return _head(key, sizes, features, gain), (features,)
     mask = _mask(kind, features, relevant)
@@ -404,10 +412,10 @@ def _matrix_model(
     depth: int = 2,
     residual: bool = True,
 ) -> tuple[Any, tuple[int, ...]]:
-    shape = (attention.dim, attention.words)
+    shape = (attention.embedding_dim, attention.words)
     base = replace(attention, outputs=outputs)
     if kind == "mlp":
-        sizes = base.head(base.dim)
+        sizes = base.head(base.embedding_dim)
         return _head(key, sizes, sizes.numbers, 2.0 if gain is None else gain), shape
     drawn = (
         base.init(key)
@@ -426,7 +434,7 @@ def _head(key: Key[Array, ""], sizes: BaselineConfig, count: int, gain: float) -
     if not 0 < gain < math.inf:
         raise AttnlabError(f"gain={gain}: expected a number > 0")
     first, second = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
-    w1 = normal(first, (sizes.numbers, sizes.width), gain / math.sqrt(count))
+    w1 = normal(first, (sizes.numbers, sizes.hidden), gain / math.sqrt(count))
     if sizes.outputs > 1:
-        return Baseline(w1, normal(second, (sizes.width, sizes.outputs)), sizes.temperature)
-    return Baseline(w1, jnp.asarray((-1.0) ** np.arange(sizes.width))[:, None], sizes.temperature)
+        return Baseline(w1, normal(second, (sizes.hidden, sizes.outputs)), sizes.sharpness)
+    return Baseline(w1, jnp.asarray((-1.0) ** np.arange(sizes.hidden))[:, None], sizes.sharpness)

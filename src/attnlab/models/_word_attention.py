@@ -1,5 +1,5 @@
-"""Word attention (THEORY A1): one global query, a key and an embedding per word, a head on the
-context.
+"""Word attention (docs/theory.md#a1): one global query, a key and an embedding per word, a head on
+the context.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int, Key, PyTree
 
 from attnlab._errors import AttnlabError
+from attnlab.data import Corpus
 from attnlab.models._heads import AbstractHead, HeadMaker, make_head
 from attnlab.models._incidence import Incidence
 from attnlab.models._normalisers import AbstractNormaliser, Softmax, make_normaliser
 from attnlab.models._pooling import Tokens, pool
-from attnlab.tasks import Corpus
 
 Part = Literal["embeddings", "keys", "query", "head"]
 PARTS: tuple[Part, ...] = ("embeddings", "keys", "query", "head")

@@ -18,7 +18,14 @@ from attnlab.report._dots import DotRow, dots_figure
 from attnlab.report._dynamics import dynamics_page, write_dynamics
 from attnlab.report._heat import heat_table
 from attnlab.report._histogram import histogram_figure
-from attnlab.report._landscape_page import landscape_page, write_landscape
+from attnlab.report._landscape_page import (
+    descent_figure,
+    landscape_page,
+    path_figure,
+    surface_figure,
+    write_landscape,
+)
+from attnlab.report._lu2021 import sen_error_figure, sen_relation
 from attnlab.report._needed import needed_figure, ratio_figure
 from attnlab.report._overlay import overlay_figure
 from attnlab.report._page import Card, Control, Criterion, Figure, Grid, Page, Section, Shaded
@@ -30,7 +37,7 @@ from attnlab.report._samples import samples_page, write_samples
 from attnlab.report._scatter import scatter_figure
 from attnlab.report._shaded import shaded_figure
 from attnlab.report._study_page import study_page, write_study
-from attnlab.report._text import measured, number, plain
+from attnlab.report._text import head_name, interval, measured, number, plain, told
 
 __all__ = [
     # what a page is made of
@@ -61,6 +68,11 @@ __all__ = [
     "ratio_figure",
     "attention_pictures",
     "shaded_figure",
+    "sen_error_figure",
+    "sen_relation",
+    "descent_figure",
+    "path_figure",
+    "surface_figure",
     # from page to file
     "render",
     "write_page",
@@ -87,7 +99,10 @@ __all__ = [
     "compare_page",
     "write_compare",
     # text
+    "head_name",
+    "interval",
     "measured",
     "number",
     "plain",
+    "told",
 ]

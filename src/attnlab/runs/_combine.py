@@ -30,8 +30,8 @@ def combine(plan: Plan, stacks: Sequence[Stack]) -> xr.Dataset:
       too.
     - Runs whose labels of a dimension differ are put side by side under the union of the labels;
       without labels, shorter runs end in nan.
-    - A dimension or coordinate of the runs that is named like a field of the plan is dropped where
-      it only repeats the field's value, and otherwise gets ``_in_run`` appended to its name.
+    - What the runs name like a field of the plan gets ``_in_run`` appended to its name; but a
+      dimension or coordinate that only repeats the field's value is dropped.
     """
     import xarray as xr
 
@@ -158,6 +158,7 @@ def _apart(part: _Part, plan: Plan, taken: set[str]) -> _Part:
         settings = [plan.runs[place].settings.get(name) for place in part.places]
         if (
             column is not None
+            and (column.is_coord or name in column.dims)
             and column.values[0].size == 1
             and column.values.ravel().tolist() == settings
         ):

@@ -1,11 +1,11 @@
 """One file per question that a user can ask: its plan, its work function, its measurement."""
 
-from attnlab.studies._asymptotics import FarSettings, flow_far
+from attnlab.papers.lu2021.runs import flow_far, train_topic
+from attnlab.papers.lu2021.settings import FarSettings, TopicSettings
 from attnlab.studies._compare_answers import measure_comparison
 from attnlab.studies._compare_explore import Comparison, explore_compare
 from attnlab.studies._compare_teachers import CompareSettings, fit_variant
 from attnlab.studies._compare_words import WordSettings, fit_words
-from attnlab.studies._curves import Question, end_values, tabulate
 from attnlab.studies._digits import DigitsSettings, fit_digits
 from attnlab.studies._dynamics import explore, foretell, predict
 from attnlab.studies._exploration import Exploration, checked_folder, read_exploration
@@ -35,7 +35,6 @@ from attnlab.studies._study import Data, Scale, Study, arm_plan, split_arms
 from attnlab.studies._text import ROTTEN_TOMATOES, TextParts, TextSettings, text_parts, train_text
 from attnlab.studies._text_claims import text_study
 from attnlab.studies._text_prepare import TextSource, prepare_texts
-from attnlab.studies._topic import TopicSettings, train_topic
 
 __all__ = [
     "CompareSettings",
@@ -61,9 +60,6 @@ __all__ = [
     "SampleSettings",
     "measure_samples",
     "explore_samples",
-    "tabulate",
-    "end_values",
-    "Question",
     "STATIC_MASK",
     "SELF_ATTENTION",
     "MOVING_BLOCK",

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from attnlab.complexity import Question, tabulate
 from attnlab.stats import Ranking, interval_of, rank_variants
-from attnlab.studies._curves import Question, tabulate
 
 LEVEL = 0.05  # of all pairs together
 WORTHWHILE = 1.25  # a ratio of errors from which on a difference is worth a word of advice

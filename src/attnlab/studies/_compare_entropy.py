@@ -1,5 +1,5 @@
 """Is attention's entropy ever below what the norm of its logits allows? Random rows, and the
-extremal one (B5).
+extremal one (docs/theory.md#c5).
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def extremal_logits(sigma: np.ndarray, words: int) -> np.ndarray:
 
 
 def literal_bound(sigma: Any, words: Any, factor: float = 1.0) -> Any:
-    """The bound as THEORY B5 writes it; with a ``factor`` on β it is another one, which does not
-    hold.
+    """The bound as docs/theory.md#c5 writes it; with a ``factor`` on β it is another one, which
+    does not hold.
     """
     beta = factor * np.exp(-sigma * np.sqrt(words / (words - 1)))
     mass = 1 + (words - 1) * beta

@@ -67,7 +67,7 @@ class Comparison:
     - ``variants``: as ``Variant.of`` takes them; ratios are to ``against``, the first one unless
       told otherwise.
     - ``samples``: numbers of training samples; ``level``: the error (accuracy) at which needed
-      samples are compared. ``noise``: of a teacher. ``steps``, ``step_sizes``, ``weight_decays``:
+      samples are compared. ``noise_std``: of a teacher. ``steps``, ``step_sizes``, ``weight_decays``:
       of each fit; all have defaults by task.
     - ``drop``: after 8 seeds, do not go on with a variant whose 99 % interval at the largest size
       proves it worse than the best.
@@ -80,7 +80,7 @@ class Comparison:
     seeds: int = 16
     against: str | None = None
     level: float | None = None
-    noise: float | None = None
+    noise_std: float | None = None
     steps: int | None = None
     step_sizes: tuple[float, ...] = ()
     weight_decays: tuple[float, ...] = ()
@@ -101,9 +101,9 @@ class Comparison:
             raise AttnlabError(
                 f"seeds={self.seeds}: expected at least 1 (and at least 8 for intervals)"
             )
-        if self.noise is not None and (self.source is not None or self.task == "topic"):
+        if self.noise_std is not None and (self.source is not None or self.task == "topic"):
             raise AttnlabError(
-                f"noise={self.noise}: has no meaning for sentences; only teachers have noise"
+                f"noise_std={self.noise_std}: has no meaning for sentences; only teachers have noise"
             )
         self.relevant()
 
@@ -262,7 +262,7 @@ def _settings(
         "step_sizes": asked.step_sizes,
         "weight_decays": asked.weight_decays,
         "sizes": asked.samples,
-        "noise": asked.noise,
+        "noise_std": asked.noise_std,
     }
     changed = {name: value for name, value in given.items() if value not in (None, ())} | {
         "course": True

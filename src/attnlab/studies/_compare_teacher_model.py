@@ -1,5 +1,5 @@
 """The teacher that attends to some words: equal weights on those that a hidden direction ranks
-first (THEORY B5).
+first (docs/theory.md#b5).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One variant of attention on a teacher that attends to some of 16 words (THEORY B5)."""
+"""One variant of attention on a teacher that attends to some of 16 words (docs/theory.md#b5)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SIZES = (64, 128, 256, 512, 1024, 2048)
 @dataclass(frozen=True)
 class CompareSettings:
     """One variant fitted to one teacher at several sample sizes; the defaults are the protocol of
-    THEORY B5.
+    docs/theory.md#b5.
 
     - ``seed`` draws teacher, samples and start, so that variants of equal seed are paired; ``arm``
       is only a label.
     - ``variant``: as ``Variant.of`` takes it.
     - The teacher attends with equal weights to those ``relevant`` of the ``words`` whose ``u·x_z``
-      is largest, u being a unit vector on the first ``informative`` of ``dim`` coordinates: 1 is
-      the hard teacher, all words the dense one.
+      is largest, u being a unit vector on the first ``informative`` of ``embedding_dim`` coordinates:
+      1 is the hard teacher, all words the dense one.
     - ``sizes``: numbers of training samples, out of ``drawn`` (the largest size by default).
     - ``step_sizes``, ``weight_decays``: all pairs are tried, and chosen by the loss on
       ``valid_points`` samples.
@@ -37,9 +37,9 @@ class CompareSettings:
     seed: int = 0
     variant: str = "softmax"
     relevant: int = 1
-    noise: float = 0.2
+    noise_std: float = 0.2
     words: int = 16
-    dim: int = 8
+    embedding_dim: int = 8
     informative: int = 2
     hidden: int = 16
     query_std: float = 0.1
@@ -66,16 +66,16 @@ class CompareSettings:
             raise AttnlabError(
                 f"relevant={self.relevant}: expected 1 (hard) to {self.words} (dense), the words"
             )
-        if not 1 <= self.informative <= self.dim:
+        if not 1 <= self.informative <= self.embedding_dim:
             raise AttnlabError(
-                f"informative={self.informative}: expected 1 to {self.dim}, the coordinates of a "
-                "word"
+                f"informative={self.informative}: expected 1 to {self.embedding_dim}, the "
+                "coordinates of a word"
             )
-        if min(self.test_points, self.valid_points) < 2 or self.noise < 0:
+        if min(self.test_points, self.valid_points) < 2 or self.noise_std < 0:
             raise AttnlabError(
                 f"test_points={self.test_points}, valid_points={self.valid_points}, "
-                f"noise={self.noise}: expected at "
-                "least 2 points of each kind and a noise ≥ 0"
+                f"noise_std={self.noise_std}: expected at "
+                "least 2 points of each kind and noise_std ≥ 0"
             )
 
 
@@ -104,7 +104,7 @@ def fit_variant(s: CompareSettings, context: RunContext) -> xr.Dataset:
         source.draw(n, draw, noisy, s.dtype)
         for n, draw, noisy in zip(counts, draws, (True, True, False), strict=True)
     )
-    start = StudentStart(variant.normaliser, s.dim, s.hidden, s.query_std, s.dtype)
+    start = StudentStart(variant.normaliser, s.embedding_dim, s.hidden, s.query_std, s.dtype)
     loss, measure = (
         VariantLoss(answer, weigh, variant.penalty, variant.strength),
         VariantMeasure(answer, weigh),
@@ -191,18 +191,20 @@ class WordSource:
 
 
 def word_source(root_seed: int, s: CompareSettings) -> WordSource:
-    """The teacher of one seed; the head is that of THEORY B2's teachers: 4 units, signs ±, the
-    first layer × 2.
+    """The teacher of one seed; the head is that of the teachers of docs/theory.md#b2: 4 units,
+    signs ±, the first layer × 2.
     """
     from attnlab.models import Teacher
 
-    quiet, model = _noiseless(root_seed, s.seed, s.relevant, s.words, s.dim, s.informative)
-    return WordSource(Teacher(quiet.model, quiet.deviation, s.noise, quiet.shape), model)
+    quiet, model = _noiseless(
+        root_seed, s.seed, s.relevant, s.words, s.embedding_dim, s.informative
+    )
+    return WordSource(Teacher(quiet.model, quiet.deviation, s.noise_std, quiet.shape), model)
 
 
 @lru_cache(maxsize=512)
 def _noiseless(
-    root_seed: int, seed: int, relevant: int, words: int, dim: int, informative: int
+    root_seed: int, seed: int, relevant: int, words: int, embedding_dim: int, informative: int
 ) -> tuple[Any, Any]:
     """Drawn once for all variants of a seed: finding its variance takes as long as a short fit."""
     import equinox as eqx
@@ -214,10 +216,9 @@ def _noiseless(
 
     key = jax.random.split(jax.random.fold_in(jax.random.key(root_seed), seed), 5)[0]
     direction_key, head_key, scale_key = jax.random.split(key, 3)
-    direction = (
-        jnp.zeros(dim).at[:informative].set(jax.random.normal(direction_key, (informative,)))
-    )
-    head = BaselineConfig(dim, 4, init_scale=2.0).init(head_key)
+    drawn = jax.random.normal(direction_key, (informative,))
+    direction = jnp.zeros(embedding_dim).at[:informative].set(drawn)
+    head = BaselineConfig(embedding_dim, 4, init_scale=2.0).init(head_key)
     head = eqx.tree_at(lambda h: h.w2, head, jnp.asarray([[1.0], [-1.0], [1.0], [-1.0]]))
     model = AttendingTeacher(direction / jnp.linalg.norm(direction), head, relevant)
-    return Teacher.of(model, key=scale_key, shape=(dim, words), noise=0.0), model
+    return Teacher.of(model, key=scale_key, shape=(embedding_dim, words), noise_std=0.0), model

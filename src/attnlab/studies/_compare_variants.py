@@ -70,9 +70,9 @@ class Variant:
 
 class PoolingStudent(eqx.Module):
     """``y = w₂ᵀ φ(w₁ᵀ Σ_z a_z x_z)`` with ``a = norm(xᵀ q)``: words of dimension t, the columns of
-    x (THEORY B5).
+    x (docs/theory.md#b5).
 
-    >>> student = StudentStart("sparsemax", dim=8, hidden=16)(jax.random.key(0))
+    >>> student = StudentStart("sparsemax", embedding_dim=8, hidden=16)(jax.random.key(0))
     >>> x = jnp.ones((8, 5), jnp.float32)
     >>> student(x).shape, student.attention(x).shape
     ((), (5,))
@@ -101,7 +101,7 @@ class StudentStart:
     """
 
     normaliser: str
-    dim: int = 8
+    embedding_dim: int = 8
     hidden: int = 16
     query_std: float = 0.1
     dtype: str = "float32"
@@ -109,9 +109,9 @@ class StudentStart:
     def __call__(self, key: Key[Array, ""]) -> PoolingStudent:
         """Draw a student."""
         query = self.query_std * jax.random.normal(
-            jax.random.fold_in(key, 3), (self.dim,), jnp.float64
+            jax.random.fold_in(key, 3), (self.embedding_dim,), jnp.float64
         )
-        head = BaselineConfig(self.dim, self.hidden).init(key)
+        head = BaselineConfig(self.embedding_dim, self.hidden).init(key)
         model = PoolingStudent(query, head, make_normaliser(self.normaliser))
         return jax.tree.map(
             lambda leaf: leaf.astype(self.dtype) if eqx.is_inexact_array(leaf) else leaf, model

@@ -15,8 +15,8 @@ from attnlab.runs import RunContext
 if TYPE_CHECKING:
     from jax import Array
 
+    from attnlab.data import Corpus
     from attnlab.models import WordAttention
-    from attnlab.tasks import Corpus
 
 WORK = "attnlab.studies._compare_words:fit_words"
 LOOKED_AT = 2000  # validation and test sentences that are looked at, at most
@@ -51,7 +51,7 @@ class WordSettings:
     batch_size: int = 64
     step_sizes: tuple[float, ...] = (0.03, 0.1)
     weight_decays: tuple[float, ...] = (0.0, 0.1)
-    dim: int = 10
+    embedding_dim: int = 10
     topics: int = 4
     topic_words: int = 2
     dictionary: int = 2000
@@ -180,7 +180,7 @@ def _corpora(
     """Training, validation and test sentences, and which words matter, where that is known."""
     if s.folder:
         return *_texts(s.folder, s.data, root_seed), None
-    from attnlab.tasks import TopicTask
+    from attnlab.data import TopicTask
 
     task = TopicTask(
         topics=s.topics,
@@ -215,7 +215,7 @@ def _start(train: Corpus, s: WordSettings) -> Any:
     config = WordAttentionConfig.for_corpus(
         train,
         head="linear",
-        embedding_dim=s.dim,
+        embedding_dim=s.embedding_dim,
         embedding_std=1e-6,
         key_dim=1,
         query_norm=1.0,
@@ -239,7 +239,7 @@ class WordWeights:
 
 @dataclass(frozen=True)
 class WordAnswer:
-    """Logits of one sentence: all words are projected once, then pooled (THEORY A2)."""
+    """Logits of one sentence: all words are projected once, then pooled (docs/theory.md#a2)."""
 
     normaliser: str
 

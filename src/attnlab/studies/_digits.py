@@ -1,5 +1,5 @@
-"""Noisy digits (THEORY B2): how many images students need that are told where to look, or find it
-out themselves.
+"""Noisy digits (docs/theory.md#b2): how many images students need that are told where to look, or
+find it out themselves.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import xarray as xr
 from jaxtyping import Array
 
 from attnlab._errors import AttnlabError
+from attnlab.data import Canvases, CanvasTask, load_digits
 from attnlab.models import AttentionPoolingConfig, BaselineConfig, PatchAttentionConfig, PatchGrid
 from attnlab.runs import RunContext
-from attnlab.tasks import Canvases, CanvasTask, load_digits
 from attnlab.training import Recipe, choose, fit_grid
 
 if TYPE_CHECKING:
-    from attnlab.tasks import Digits
+    from attnlab.data import Digits
 
 WORK = "attnlab.studies._digits:fit_digits"
 STUDENTS = ("baseline", "known-mask", "wrong-mask", "patch-attention", "attention-pooling")
@@ -45,9 +45,9 @@ class DigitsSettings:
       ``CanvasTask``.
     - Every student has the same ``step_sizes`` × ``weight_decays`` to choose from on ``validation``
       images.
-    - ``width``: hidden units of the dense students; ``dim``: of the attention students, in every
-      layer (fewer parameters than the dense ones have with the defaults); ``query_dim``: d_q of
-      self-attention.
+    - ``hidden``: units of the dense students; ``embedding_dim``: size of every layer of the
+      attention students (fewer parameters than the dense ones have with the defaults);
+      ``key_dim``: d_q of self-attention.
     - ``patch``, ``stride``: the patches. ``drawn``: how many test images are kept for drawing.
     """
 
@@ -68,11 +68,11 @@ class DigitsSettings:
     batch_size: int = 64
     step_sizes: tuple[float, ...] = (0.003, 0.01)
     weight_decays: tuple[float, ...] = (0.1, 1.0)
-    width: int = 32
-    dim: int = 64
+    hidden: int = 32
+    embedding_dim: int = 64
     patch: int = 8
     stride: int = 4
-    query_dim: int = 8
+    key_dim: int = 8
     drawn: int = 12
 
     def __post_init__(self):
@@ -99,11 +99,12 @@ class DigitsSettings:
     ) -> BaselineConfig | PatchAttentionConfig | AttentionPoolingConfig:
         """How the student starts."""
         if self.student not in ATTENTION:
-            return BaselineConfig(self.canvas**2, self.width, classes, math.inf)
+            return BaselineConfig(self.canvas**2, self.hidden, classes, math.inf)
         grid = PatchGrid(self.canvas, self.canvas, self.patch, self.stride)
         if self.student == "attention-pooling":
-            return AttentionPoolingConfig(grid, self.dim, self.dim, classes)
-        return PatchAttentionConfig(grid, self.dim, self.query_dim, self.dim, self.dim, classes)
+            return AttentionPoolingConfig(grid, self.embedding_dim, self.embedding_dim, classes)
+        size = self.embedding_dim
+        return PatchAttentionConfig(grid, size, self.key_dim, size, size, classes)
 
 
 @dataclass(frozen=True)

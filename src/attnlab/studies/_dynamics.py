@@ -16,12 +16,13 @@ import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
+from attnlab.papers.lu2021.runs import predict_one, word_config
+from attnlab.papers.lu2021.settings import TopicSettings
+from attnlab.papers.lu2021.sweeps import WORK
 from attnlab.runs import AbstractExecutor, Event, provenance, run_plan
-from attnlab.studies._asymptotics import predict_one
 from attnlab.studies._exploration import Exploration, card, checked_folder, store_exploration
 from attnlab.studies._measure import axis, measure_endings, measure_relation, predicted_errors
 from attnlab.studies._study import arm_plan, split_arms
-from attnlab.studies._topic import WORK, TopicSettings
 
 _SURVIVES = 0.01  # largest median error with which the relation is said to hold
 
@@ -103,7 +104,7 @@ def _checked(settings: TopicSettings, folder: str | Path, seeds: int, until: flo
         raise AttnlabError(
             f"until={until}: expected a finite time above one step, {settings.step_size}"
         )
-    settings.config()
+    word_config(settings)
     return out
 
 
@@ -115,8 +116,8 @@ def predict(
     rows: int = 157,
     root_seed: int = 0,
 ) -> xr.Dataset:
-    """What the reduced model says of a configuration, without data and without training (THEORY
-    A5).
+    """What the reduced model says of a configuration, without data and without training
+    (docs/theory.md#a5).
 
     Starts are drawn as training of the same seeds would draw them; word frequencies are the
     population's. Returns score, norm, attention, margin (seed, time, word) and loss (seed, time) at
@@ -125,7 +126,7 @@ def predict(
     descent map, to the time of those steps.
 
     >>> from attnlab.studies import TopicSettings
-    >>> found = predict(TopicSettings(noise_words=10, query_length=1.0), seeds=2, until=1e6)
+    >>> found = predict(TopicSettings(noise_words=10, query_norm=1.0), seeds=2, until=1e6)
     >>> dict(found.score.sizes), bool((found.attention[:, -1] > 0.7).all())
     ({'seed': 2, 'time': 157, 'word': 8}, True)
     """
@@ -149,7 +150,7 @@ def predict(
 
 def _absent(s: TopicSettings) -> dict[str, str]:
     """Why the reduced model, or the relation, has nothing to say of a configuration."""
-    parts = s.config().trained_parts
+    parts = word_config(s).trained_parts
     absent: dict[str, str] = {}
     if "query" in parts:
         absent["prediction"] = "the query is trained, and the reduced model needs |q| to stay"

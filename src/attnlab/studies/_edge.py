@@ -1,4 +1,4 @@
-"""Does plain descent train at the edge of stability? The sweep behind THEORY C5."""
+"""Does plain descent train at the edge of stability? The sweep behind docs/theory.md#c5."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
+from attnlab.papers.lu2021.runs import task_keys
 from attnlab.runs import RunContext
 from attnlab.studies._measure import side_by_side
 from attnlab.studies._study import Data, Scale, Study, arm_plan
-from attnlab.studies._topic import task_keys
 
 if TYPE_CHECKING:
     import jax
@@ -31,7 +31,7 @@ _ROWS: dict[Scale, int] = {"quick": 50, "paper": 100}
 
 @dataclass(frozen=True)
 class EdgeSettings:
-    """One run of full-batch descent on word attention; the defaults are THEORY C5's.
+    """One run of full-batch descent on word attention; the defaults are those of docs/theory.md#c5.
 
     - ``seed`` draws sentences and start; ``arm`` is a label and nothing else.
     - Sentences of ``length`` words, one of them of its topic, from a vocabulary of ``words``; a
@@ -52,12 +52,12 @@ class EdgeSettings:
     words: int = 60
     length: int = 8
     sentences: int = 200
-    dim: int = 8
+    embedding_dim: int = 8
     flipped: float = 0.1
     init_std: float = 0.3
 
     def __post_init__(self):
-        for name in ("steps", "rows", "depth", "sentences", "dim"):
+        for name in ("steps", "rows", "depth", "sentences", "embedding_dim"):
             if getattr(self, name) < 1:
                 raise AttnlabError(f"{name}={getattr(self, name)}: expected at least 1")
         if not self.step_size > 0 or not self.init_std > 0:
@@ -117,7 +117,7 @@ def edge_data(s: EdgeSettings, key: jax.Array) -> dict[str, np.ndarray]:
     """How often each word occurs in each sentence (sentences, words), and one-hot labels
     (sentences, topics).
     """
-    from attnlab.tasks import TopicTask
+    from attnlab.data import TopicTask
 
     task = TopicTask(
         topics=s.topics,
@@ -139,8 +139,8 @@ def edge_model(s: EdgeSettings, key: jax.Array) -> WordAttention:
         words=s.words,
         classes=s.topics,
         head=_normal_head(s.init_std),
-        embedding_dim=s.dim,
-        key_dim=s.dim,
+        embedding_dim=s.embedding_dim,
+        key_dim=s.embedding_dim,
         embedding_std=s.init_std,
         key_std=s.init_std,
         query_std=s.init_std,

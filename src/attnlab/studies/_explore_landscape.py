@@ -79,8 +79,8 @@ def explore_landscape(
     as in ``run_plan``.
     """
     out = checked_folder(folder, "landscape")
-    if seeds < 1 or settings.noise < 0:
-        raise AttnlabError(f"seeds={seeds} must be ≥ 1, noise={settings.noise} must be ≥ 0")
+    if seeds < 1 or settings.noise_std < 0:
+        raise AttnlabError(f"seeds={seeds} must be ≥ 1, noise_std={settings.noise_std} must be ≥ 0")
     begun = time.monotonic()
     settings = replace(settings, keep=True, flat="all")
     default = asdict(PointSettings())

@@ -16,8 +16,8 @@ import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
+from attnlab.complexity import Question, choices, tabulate
 from attnlab.runs import AbstractExecutor, Event, provenance, run_plan
-from attnlab.studies._curves import Question, choices, tabulate
 from attnlab.studies._exploration import Exploration, card, checked_folder, store_exploration
 from attnlab.studies._measure import axis
 from attnlab.studies._samples import SIZES, WORK, SampleSettings, fit_curve
@@ -268,6 +268,7 @@ def _about(
     given = {k: v for k, v in asdict(settings).items() if v is not None and k not in _ELSEWHERE}
     given = {"features": [int(p) for p in table.features.values]} | given
     unused = {name for name, teachers in _USED_BY.items() if settings.teacher not in teachers}
+    unused.add("noise_std" if settings.classes else "label_noise")
     what = "error" if not settings.classes else "share of wrong labels"
     return {
         "title": "attnlab: how many samples does attention save?",

@@ -1,5 +1,5 @@
 """Guidelines for designers of attention, put to the test: the sweeps behind the last part of Liu et
-al. (THEORY B5).
+al. (docs/theory.md#b5).
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Any, cast
 import numpy as np
 import xarray as xr
 
+from attnlab.complexity import Question, tabulate
 from attnlab.stats import CONFIDENCE, interval_of
 from attnlab.studies._compare_teachers import WORK
-from attnlab.studies._curves import Question, tabulate
 from attnlab.studies._measure import axis
 from attnlab.studies._study import Data, Scale, Study, arm_plan
 
@@ -219,7 +219,7 @@ def _map(scale: Scale, seeds: int):
         f"{variant}/{r}/{noise}": {
             "variant": variant,
             "relevant": r,
-            "noise": noise,
+            "noise_std": noise,
             "sizes": (SAMPLES // 2,),
             "drawn": SAMPLES,
         }

@@ -1,5 +1,5 @@
-"""How good and how flat are minima? The sweeps behind Liu et al. (2021), second half (THEORY B3,
-B4).
+"""How good and how flat are minima? The sweeps behind Liu et al. (2021), second half
+(docs/theory.md#b3, docs/theory.md#b4).
 """
 
 from __future__ import annotations

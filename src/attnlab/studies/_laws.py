@@ -1,4 +1,4 @@
-"""Do the exact laws of training hold? The sweeps behind THEORY A4."""
+"""Do the exact laws of training hold? The sweeps behind docs/theory.md#a4."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import xarray as xr
 
+from attnlab.papers.lu2021.sweeps import WORK
 from attnlab.studies._lu2021 import HEAD_KINDS
 from attnlab.studies._measure import axis, measure_relation
 from attnlab.studies._study import Data, Scale, Study, arm_plan
-from attnlab.studies._topic import WORK
 
 _STEP_SIZES = (0.1, 0.05, 0.025)
 _QUERY = {"trained": ("embeddings", "keys", "query")}

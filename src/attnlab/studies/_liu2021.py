@@ -1,5 +1,5 @@
-"""How many samples does attention save? The sweeps behind Liu et al. (2021), first half (THEORY
-B2).
+"""How many samples does attention save? The sweeps behind Liu et al. (2021), first half
+(docs/theory.md#b2).
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from typing import Any
 
 import xarray as xr
 
+from attnlab.complexity import Question, tabulate
 from attnlab.stats import CONFIDENCE
-from attnlab.studies._curves import Question, tabulate
 from attnlab.studies._samples import WORK
 from attnlab.studies._study import Data, Scale, Study, arm_plan
 

@@ -1,11 +1,11 @@
-"""Accuracy against samples: pooling on the topic task and noisy digits (THEORY B2)."""
+"""Accuracy against samples: pooling on the topic task and noisy digits (docs/theory.md#b2)."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from attnlab.complexity import Question, tabulate
 from attnlab.stats import CONFIDENCE
-from attnlab.studies._curves import Question, tabulate
 from attnlab.studies._study import Data, Scale, Study, arm_plan
 
 _POOLING = "attnlab.studies._pooling:fit_pooling"

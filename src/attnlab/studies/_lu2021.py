@@ -1,5 +1,5 @@
 """What does training word attention do, and does theory say so? The sweeps behind Lu et al. (2021),
-THEORY A3 to A6.
+docs/theory.md#a3 to docs/theory.md#a6.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from typing import Any, cast
 
 import xarray as xr
 
+from attnlab.papers.lu2021.settings import TopicSettings
+from attnlab.papers.lu2021.sweeps import WORK
 from attnlab.studies._measure import (
     OTHERS,
     axis,
@@ -20,7 +22,6 @@ from attnlab.studies._measure import (
     side_by_side,
 )
 from attnlab.studies._study import Data, Scale, Study, arm_plan
-from attnlab.studies._topic import WORK, TopicSettings
 
 HEAD_KINDS = ("fixed", "linear", "two_layer")
 _ADAM = {"optimizer": "adam", "step_size": 0.01}
@@ -320,9 +321,7 @@ def _asymptotics(scale: Scale, seeds: int):
     arms = {
         head: {"head": head} for head in (("fixed",) if scale == "quick" else ("fixed", "linear"))
     }
-    return arm_plan(
-        "attnlab.studies._asymptotics:flow_far", "asymptotics", arms, _more(scale, seeds)
-    )
+    return arm_plan("attnlab.papers.lu2021.runs:flow_far", "asymptotics", arms, _more(scale, seeds))
 
 
 def _measure_asymptotics(arms: Data) -> Data:

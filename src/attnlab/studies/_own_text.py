@@ -38,8 +38,8 @@ from attnlab.studies._text_students import WORK as STUDENTS
 from attnlab.studies._text_try import TRIED, Tried, try_arms, what_to_try
 
 if TYPE_CHECKING:
+    from attnlab.data import Tokenizer
     from attnlab.models import WordAttention
-    from attnlab.tasks import Tokenizer
 
 _SIZES = 7  # numbers of labels of a learning curve: the fewest from which one can be extrapolated
 _FEWEST = 16
@@ -57,8 +57,8 @@ class TextStudy:
       pooling reach with all labels, less one point, rounded down to a whole percent.
     - ``sizes``: numbers of labels of the learning curves; seven by default, up to all training
       texts (16 384 at most). ``seeds``: of each curve; ``fit_steps``: Adam steps of each fit.
-    - ``training_seeds``, ``training_steps``, ``dim``, ``head``: plain descent in the theory's
-      setting (THEORY A7), whose best validation step is the model that is looked at and stored.
+    - ``training_seeds``, ``training_steps``, ``embedding_dim``, ``head``: plain descent in the theory's
+      setting (docs/theory.md#a7), whose best validation step is the model that is looked at and stored.
     - ``variants``: of attention, compared with all labels for "What to try" (``Variant.of`` says
       how they are named), the first being what others are compared with; none leaves that out.
     """
@@ -70,7 +70,7 @@ class TextStudy:
     fit_steps: int = 600
     training_seeds: int = 4
     training_steps: int = 12_000
-    dim: int = 200
+    embedding_dim: int = 200
     head: str = "fixed"
     variants: tuple[str, ...] = TRIED
 
@@ -79,7 +79,7 @@ class TextStudy:
             raise AttnlabError(
                 f"target={self.target}: expected an accuracy between 0 and 1, such as 0.8"
             )
-        for name in ("seeds", "fit_steps", "training_seeds", "training_steps", "dim"):
+        for name in ("seeds", "fit_steps", "training_seeds", "training_steps", "embedding_dim"):
             if getattr(self, name) < 1:
                 raise AttnlabError(f"{name}={getattr(self, name)}: expected at least 1")
 
@@ -250,7 +250,7 @@ def _training(study: TextStudy, place: Path, prepared: Prepared) -> dict[str, An
         "source": str(place),
         "data": prepared.hash,
         "head": study.head,
-        "dim": study.dim,
+        "embedding_dim": study.embedding_dim,
         "steps": study.training_steps,
         "every": max(1, study.training_steps // 48),
         "keep": True,
@@ -412,7 +412,7 @@ def _store_model(out: Path, model: WordAttention, prepared: Prepared, source: Te
 
     settings: dict[str, Any] = {
         "head": "linear",
-        "dim": model.embeddings.shape[1],
+        "embedding_dim": model.embeddings.shape[1],
         "optimizer": "descent",
     }
     settings |= {

@@ -1,5 +1,5 @@
 """The work function behind every study of minima: one problem, many starts, each end certified
-(THEORY B3, B4).
+(docs/theory.md#b3, docs/theory.md#b4).
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ FLATNESS = ("largest", "trace", "trace_per_parameter", "keskar", "sam", "adaptiv
 
 @dataclass(frozen=True)
 class PointSettings:
-    """One problem and how its stationary points are looked for; the defaults are THEORY B3's.
+    """One problem and how its stationary points are looked for; the defaults are those of
+    docs/theory.md#b3.
 
     - ``seed`` draws teacher, data and starts; ``arm`` is a label and nothing else.
     - ``model``: on 8 numbers of which a gate lets 2 through, ``"baseline"`` and
@@ -43,7 +44,7 @@ class PointSettings:
       hidden units, about as many parameters as attention), ``"known-weights"`` with a trained w_V,
       ``"known-weights-plain"`` without, ``"self-attention"``, and ``"multi-layer"`` of two layers.
       The teacher is a gate, self-attention, or a stack of two layers.
-    - ``samples`` n with ``noise``, the first of ``drawn`` (n by default): problems of equally many
+    - ``samples`` n with ``noise_std``, the first of ``drawn`` (n by default): problems of equally many
       drawn share one compiled program; ``shuffled`` labels have nothing to do with their inputs.
       ``classes`` 0 is regression; 2 label by the sign of the teacher's output, for cross-entropy.
     - ``l2``: λ of ½λ‖θ‖²; ``starts`` at the ``scales`` in turn. ``saddles`` looks for stationary
@@ -57,7 +58,7 @@ class PointSettings:
     model: str = "self-attention"
     samples: int = 128
     drawn: int | None = None
-    noise: float = 0.2
+    noise_std: float = 0.2
     shuffled: bool = False
     classes: int = 0
     l2: float = 1e-3
@@ -187,11 +188,11 @@ def make_problem(s: PointSettings, key: jax.Array) -> Made:
 
 
 def _attention() -> SelfAttentionConfig:
-    """THEORY B3: t=2, p=3, d_q=d_v=2, d=3, logits × 3/d_q."""
+    """docs/theory.md#b3: t=2, p=3, d_q=d_v=2, d=3, logits × 3/d_q."""
     from attnlab.models import SelfAttentionConfig
 
     return SelfAttentionConfig(
-        dim=2, words=3, query_dim=2, value_dim=2, width=3, scale="dim", factor=3.0
+        embedding_dim=2, words=3, key_dim=2, value_dim=2, hidden=3, scale="dim", factor=3.0
     )
 
 
@@ -201,14 +202,14 @@ def _teacher(s: PointSettings, key: jax.Array) -> Any:
     kind: str
     sizes: dict[str, Any]
     if s.model in ON_VECTORS:
-        kind, sizes = "gate", {"features": 8, "relevant": 2, "width": 4}
+        kind, sizes = "gate", {"features": 8, "relevant": 2, "hidden": 4}
     elif s.model == "multi-layer":
         kind, sizes = "multi-layer", {"attention": _attention(), "depth": 2}
     else:
         kind, sizes = "self-attention", {"attention": _attention()}
     if s.classes:
         return make_label_teacher(kind, key=key, **sizes)
-    return make_teacher(kind, key=key, noise=s.noise, **sizes)
+    return make_teacher(kind, key=key, noise_std=s.noise_std, **sizes)
 
 
 def _config(s: PointSettings) -> Any:
@@ -224,7 +225,7 @@ def _config(s: PointSettings) -> Any:
     return {
         "baseline": BaselineConfig(8, 4),
         "known-attention": KnownAttentionConfig(BaselineConfig(8, 4), Gate((0, 1), 8)),
-        "words-baseline": BaselineConfig(base.dim * base.words, 5),
+        "words-baseline": BaselineConfig(base.embedding_dim * base.words, 5),
         "known-weights": KnownWeightsConfig(base),
         "known-weights-plain": KnownWeightsConfig(base, values=False),
         "self-attention": base,

@@ -18,8 +18,8 @@ from attnlab.runs import RunContext
 if TYPE_CHECKING:
     import jax
 
+    from attnlab.data import Corpus, TopicTask
     from attnlab.models import WordAttention
-    from attnlab.tasks import Corpus, TopicTask
     from attnlab.training import Recipe
 
 WORK = "attnlab.studies._pooling:fit_pooling"
@@ -30,7 +30,7 @@ STEP_SIZES, WEIGHT_DECAYS = (0.03, 0.1), (0.0, 0.1)
 
 @dataclass(frozen=True)
 class PoolingSettings:
-    """One student of the topic task at several numbers of training sentences (THEORY B2).
+    """One student of the topic task at several numbers of training sentences (docs/theory.md#b2).
 
     - ``seed`` draws sentences and initial parameters, so that students of equal seed are paired;
       ``arm`` is a label and nothing else.
@@ -79,7 +79,7 @@ class PoolingSettings:
 
     def task(self) -> TopicTask:
         """Where the sentences come from."""
-        from attnlab.tasks import TopicTask
+        from attnlab.data import TopicTask
 
         return TopicTask(
             topics=self.topics,
@@ -160,7 +160,7 @@ def pool_curve(
       last fifth of the steps) stand beside.
 
     >>> import jax
-    >>> from attnlab.tasks import TopicTask
+    >>> from attnlab.data import TopicTask
     >>> from attnlab.training import Recipe
     >>> task = TopicTask(topics=2, topic_words=1, dictionary=100, noise_words=6)
     >>> parts = [task.sample(n, key=jax.random.key(n)) for n in (128, 100, 500)]
@@ -229,7 +229,7 @@ def _pooling(
     student: str,
     known: np.ndarray | None,
     length: int,
-    dim: int,
+    embedding_dim: int,
     std: float,
     dtype: str,
 ) -> _Student:
@@ -241,7 +241,7 @@ def _pooling(
     config = WordAttentionConfig.for_corpus(
         train,
         head="linear",
-        embedding_dim=dim,
+        embedding_dim=embedding_dim,
         embedding_std=std,
         key_dim=1,
         query_norm=1.0,
@@ -293,7 +293,7 @@ def _weights(model: WordAttention, bag: dict[str, jax.Array]) -> jax.Array:
 
 
 def _pooled_answer(model: WordAttention, bag: dict[str, jax.Array]) -> jax.Array:
-    """Logits of one sentence: project all words, then pool (THEORY A2)."""
+    """Logits of one sentence: project all words, then pool (docs/theory.md#a2)."""
     return model.head.finish(_weights(model, bag) @ model.table()[bag["words"]])
 
 

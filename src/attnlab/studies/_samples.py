@@ -27,16 +27,17 @@ _BOUND_SAMPLES = 4096
 
 @dataclass(frozen=True)
 class SampleSettings:
-    """One student fitted to one teacher at several sample sizes (THEORY B2); the defaults are the
-    masks' protocol.
+    """One student fitted to one teacher at several sample sizes (docs/theory.md#b2); the defaults
+    are the masks' protocol.
 
     - ``seed`` draws teacher, samples and initial parameters, so that students of equal seed are
       paired; ``arm`` is a label and nothing else.
     - ``teacher``: a kind of ``make_teacher``, or ``"file.py:function"``, a function of a key that
-      returns an object with ``sample(n, key=…, noisy=…)``. ``classes`` 0 is regression; 2 or more
-      make the teacher label its inputs, and ``noise`` is then the share of labels that are flipped.
+      returns an object with ``sample(n, key=…, noisy=…)``. ``classes`` 0 is regression, with
+      noise of standard deviation ``noise_std``; 2 or more make the teacher label its inputs, of
+      which a share ``label_noise`` is flipped.
     - ``student``: a name, or ``"file.py:function"``, a function of (key, shape) that returns an
-      Equinox module. ``width``: the baseline's hidden units (8 on vectors, 24 on matrices by
+      Equinox module. ``hidden``: units of the baseline (8 on vectors, 24 on matrices by
       default); ``depth``: layers of a multi-layer teacher or student.
     - ``sizes``: numbers of training samples, out of ``drawn`` (the largest size by default): runs
       with as many sizes and equally many drawn share one compiled program.
@@ -53,10 +54,11 @@ class SampleSettings:
     features: int = 16
     relevant: int = 4
     depth: int = 1
-    noise: float = 0.2
+    noise_std: float = 0.2
+    label_noise: float = 0.0
     classes: int = 0
-    width: int | None = None
-    temperature: float = 4.0
+    hidden: int | None = None
+    sharpness: float = 4.0
     sizes: tuple[int, ...] = SIZES
     drawn: int | None = None
     steps: int = 1500
@@ -80,6 +82,10 @@ class SampleSettings:
             )
         if self.classes == 1 or self.classes < 0:
             raise AttnlabError(f"classes={self.classes}: expected 0 for regression, or at least 2")
+        if self.label_noise and not self.classes:
+            raise AttnlabError(
+                f"label_noise={self.label_noise}: regression has no labels; give noise_std, or classes"
+            )
         if self.dtype not in ("float32", "float64"):
             raise AttnlabError(f"dtype={self.dtype!r}: expected 'float32' or 'float64'")
         self.recipe()
@@ -98,16 +104,16 @@ class SampleSettings:
             return load_function(self.teacher, "teacher")(key)
         more: dict[str, Any] = {}
         if self.teacher in ("static-mask", "gate", "moving-block", "dense"):
-            more = {"features": self.features, "temperature": self.temperature}
+            more = {"features": self.features, "sharpness": self.sharpness}
         if self.teacher in ("static-mask", "gate", "moving-block"):
             more["relevant"] = self.relevant
         if self.teacher == "multi-layer":
             more["depth"] = self.depth
         if self.classes:
             return make_label_teacher(
-                self.teacher, key=key, classes=self.classes, flip=self.noise, **more
+                self.teacher, key=key, classes=self.classes, label_noise=self.label_noise, **more
             )
-        return make_teacher(self.teacher, key=key, noise=self.noise, **more)
+        return make_teacher(self.teacher, key=key, noise_std=self.noise_std, **more)
 
     def learner(self, source: Source, shape: tuple[int, ...]) -> Student:
         """The student for a teacher whose inputs have this shape."""
@@ -116,7 +122,7 @@ class SampleSettings:
         if ":" in self.student:
             return own_student(load_function(self.student, "student"), shape)
         return make_student(
-            self.student, source, width=self.width, depth=self.depth, temperature=self.temperature
+            self.student, source, hidden=self.hidden, depth=self.depth, sharpness=self.sharpness
         )
 
 

@@ -25,10 +25,10 @@ from attnlab.models import (
     VacuousMask,
 )
 
-VECTOR_WIDTH, MATRIX_WIDTH = (
+VECTOR_HIDDEN, MATRIX_HIDDEN = (
     8,
     24,
-)  # THEORY B2: hidden units of the baseline on vectors and on matrices
+)  # docs/theory.md#b2: hidden units of the baseline on vectors and on matrices
 _BLOCK = 512
 
 
@@ -137,9 +137,9 @@ def own_student(function: Callable[..., Any], shape: tuple[int, ...]) -> Student
 
 
 def make_student(
-    name: str, source: Any, *, width: int | None = None, depth: int = 1, temperature: float = 4.0
+    name: str, source: Any, *, hidden: int | None = None, depth: int = 1, sharpness: float = 4.0
 ) -> Student:
-    """A named student for a teacher; ``width`` is the baseline's number of hidden units.
+    """A named student for a teacher; ``hidden`` is the baseline's number of hidden units.
 
     >>> from attnlab.models import make_teacher
     >>> teacher = make_teacher("gate", key=jax.random.key(0), features=8, relevant=2)
@@ -161,8 +161,8 @@ def make_student(
         )
     outputs = _outputs(source)
     if len(shape) == 1:
-        return _vector_student(name, source, shape[0], width or VECTOR_WIDTH, temperature, outputs)
-    return _matrix_student(name, shape, width or MATRIX_WIDTH, depth, temperature, outputs)
+        return _vector_student(name, source, shape[0], hidden or VECTOR_HIDDEN, sharpness, outputs)
+    return _matrix_student(name, shape, hidden or MATRIX_HIDDEN, depth, sharpness, outputs)
 
 
 def _outputs(source: Any) -> int:
@@ -170,16 +170,16 @@ def _outputs(source: Any) -> int:
 
 
 def _vector_student(
-    name: str, source: Any, p: int, width: int, temperature: float, outputs: int
+    name: str, source: Any, p: int, hidden: int, sharpness: float, outputs: int
 ) -> Student:
-    head = Start(BaselineConfig(p, width, outputs, temperature))
+    head = Start(BaselineConfig(p, hidden, outputs, sharpness))
     if name == "baseline":
         return Student(head, as_it_is, call)
     if name == "self-attention":
         sizes = SelfAttentionConfig(
-            dim=1, words=p, query_dim=1, value_dim=1, width=width, outputs=outputs
+            embedding_dim=1, words=p, key_dim=1, value_dim=1, hidden=hidden, outputs=outputs
         )
-        return Student(Start(replace(sizes, temperature=temperature)), _as_row, call)
+        return Student(Start(replace(sizes, sharpness=sharpness)), _as_row, call)
     return Student(head, Attended(_mask(name, source, p)), call)
 
 
@@ -209,14 +209,19 @@ def _mask(name: str, source: Any, p: int) -> Callable[[Array], Array]:
 
 
 def _matrix_student(
-    name: str, shape: tuple[int, ...], width: int, depth: int, temperature: float, outputs: int
+    name: str, shape: tuple[int, ...], hidden: int, depth: int, sharpness: float, outputs: int
 ) -> Student:
     t, p = shape
     if name == "baseline":
-        return Student(Start(BaselineConfig(t * p, width, outputs, temperature)), as_it_is, call)
+        return Student(Start(BaselineConfig(t * p, hidden, outputs, sharpness)), as_it_is, call)
     # The sizes and the scale of the teacher; its large queries are for it to know.
     base = replace(
-        TEACHER_ATTENTION, query_scale=1.0, dim=t, words=p, temperature=temperature, outputs=outputs
+        TEACHER_ATTENTION,
+        query_scale=1.0,
+        embedding_dim=t,
+        words=p,
+        sharpness=sharpness,
+        outputs=outputs,
     )
     if name == "self-attention":
         return Student(Start(base), as_it_is, call)

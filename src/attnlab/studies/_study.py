@@ -69,6 +69,7 @@ def split_arms(data: xr.Dataset, *, keep_failed: bool = False) -> dict[str, xr.D
     """One data set per arm with a ``seed`` dimension, from a sweep's data set with a ``run``
     dimension.
 
+    Settings are dropped, and a variable that shares its name with one (``x_in_run``) is ``x`` again.
     Rows that no run of an arm has (another arm records other steps) are dropped, and so are failed
     runs unless ``keep_failed``: then they are nan, so that what was asked for and is missing can be
     counted.
@@ -78,6 +79,7 @@ def split_arms(data: xr.Dataset, *, keep_failed: bool = False) -> dict[str, xr.D
         part = data.isel(run=np.flatnonzero(data.arm.values == label))
         seeds = part.seed.values
         part = part.reset_coords(drop=True).assign_coords(run=seeds).rename(run="seed")
+        part = part.rename({name: str(name).removesuffix("_in_run") for name in part.data_vars})
         if "step" in part.dims:
             part = part.dropna("step", how="all")
         finished = part.dropna("seed", how="all")

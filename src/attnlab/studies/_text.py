@@ -1,5 +1,5 @@
-"""The work function behind the studies of real text (THEORY A7): one run of word attention on
-labelled sentences.
+"""The work function behind the studies of real text (docs/theory.md#a7): one run of word attention
+on labelled sentences.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
+from attnlab.papers.lu2021.runs import finished_run
 from attnlab.runs import RunContext
 from attnlab.studies._measure import axis
 from attnlab.studies._text_prepare import is_prepared, open_prepared
 from attnlab.studies._text_sample import MEASURED, TRAINING, permutations_for, some_of
-from attnlab.studies._topic import _finished
 
 if TYPE_CHECKING:
+    from attnlab.data import Corpus, Texts
     from attnlab.models import WordAttention
-    from attnlab.tasks import Corpus, Texts
     from attnlab.training import AbstractProbe
 
 WORK = "attnlab.studies._text:train_text"
@@ -39,8 +39,8 @@ _SPLIT_SEED = 0  # the split of a source without one is part of the source, the 
 
 @dataclass(frozen=True)
 class TextSettings:
-    """One training run on real text; the defaults are THEORY A7's for the fixed head (linear: dim
-    100, 30 000 steps).
+    """One training run on real text; the defaults are those of docs/theory.md#a7 for the fixed head (linear:
+    embedding_dim 100, 30 000 steps).
 
     - ``seed`` draws the initial parameters; sentences are the same in all runs. ``arm`` is a label
       and nothing else.
@@ -59,11 +59,11 @@ class TextSettings:
     source: str = ROTTEN_TOMATOES
     data: str = ""
     head: str = "fixed"
-    dim: int = 200
+    embedding_dim: int = 200
     steps: int = 12_000
     step_size: float = 0.1
     embedding_std: float = 1e-6
-    query_dim: int = 10
+    key_dim: int = 10
     query_std: float = 0.3
     every: int = 250
     permuted: bool = False
@@ -79,7 +79,7 @@ class TextSettings:
     def __post_init__(self):
         if self.head not in _HEADS:
             raise AttnlabError(f"head={self.head!r}: expected one of {', '.join(_HEADS)}")
-        for name in ("dim", "steps", "query_dim", "every", "top", "pairs"):
+        for name in ("embedding_dim", "steps", "key_dim", "every", "top", "pairs"):
             if getattr(self, name) < 1:
                 raise AttnlabError(f"{name}={getattr(self, name)}: expected at least 1")
         if not self.step_size > 0:
@@ -129,7 +129,7 @@ def text_parts(source: str) -> TextParts:
 
     A folder that ``Prepared.save`` wrote is opened as it is.
     """
-    from attnlab.tasks import Vocabulary, index_texts
+    from attnlab.data import Vocabulary, index_texts
 
     if is_prepared(source):
         train, valid, test, sentences, content = open_prepared(source)
@@ -158,7 +158,7 @@ def text_parts(source: str) -> TextParts:
 
 
 def _texts(source: str) -> tuple[Texts, Texts, Texts]:
-    from attnlab.tasks import load_movie_reviews, read_texts, split_texts
+    from attnlab.data import load_movie_reviews, read_texts, split_texts
 
     if source == ROTTEN_TOMATOES:
         whole = load_movie_reviews(source)
@@ -275,8 +275,8 @@ def _trained(
     config = WordAttentionConfig.for_corpus(
         corpus,
         head=s.head,
-        embedding_dim=s.dim,
-        key_dim=s.query_dim,
+        embedding_dim=s.embedding_dim,
+        key_dim=s.key_dim,
         embedding_std=s.embedding_std,
         query_std=s.query_std,
     )
@@ -310,7 +310,7 @@ def _trained(
         progress=False,
     )
     renamed = {} if own is None else {"loss_train": "loss", "accuracy_train": "accuracy"}
-    return _finished(run).rename(renamed), run.models[s.seed]
+    return finished_run(run).rename(renamed), run.models[s.seed]
 
 
 def _curves(data: xr.Dataset, corpus: Corpus, words: xr.Dataset) -> xr.Dataset:

@@ -1,5 +1,5 @@
 """What does attention do on real text? The sweeps behind Lu et al. (2021) on sentiment sentences
-(THEORY A7).
+(docs/theory.md#a7).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ SEN_WORDS = 100  # of the highest score, at the best validation loss
 # Figures of the linear head hardly depend on d (20, 50 and 100 were tried); its best validation
 # loss comes at about step 12 500 on SST-2 and 14 750 on Rotten Tomatoes.
 _LINEAR: dict[Scale, dict[str, Any]] = {
-    "paper": {"head": "linear", "dim": 100, "steps": 30_000},
-    "quick": {"head": "linear", "dim": 50, "steps": 18_000},
+    "paper": {"head": "linear", "embedding_dim": 100, "steps": 30_000},
+    "quick": {"head": "linear", "embedding_dim": 50, "steps": 18_000},
 }
 
 

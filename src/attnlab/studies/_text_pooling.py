@@ -9,9 +9,9 @@ from typing import Any, cast
 import numpy as np
 import xarray as xr
 
+from attnlab.complexity import Question, tabulate
 from attnlab.runs import Plan
 from attnlab.stats import CONFIDENCE
-from attnlab.studies._curves import Question, tabulate
 from attnlab.studies._measure import axis
 from attnlab.studies._study import Data, Scale, Study, arm_plan
 from attnlab.studies._text import ROTTEN_TOMATOES, text_parts

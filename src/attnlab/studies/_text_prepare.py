@@ -17,7 +17,7 @@ from attnlab._errors import AttnlabError
 from attnlab._places import local_copy
 
 if TYPE_CHECKING:
-    from attnlab.tasks import (
+    from attnlab.data import (
         Corpus,
         Dropped,
         Indexed,
@@ -79,7 +79,7 @@ class TextSource:
 
     def words(self) -> Tokenizer:
         """The tokeniser."""
-        from attnlab.tasks import Tokenizer
+        from attnlab.data import Tokenizer
 
         if self.tokenizer is not None:
             return Tokenizer.from_function(self.tokenizer)
@@ -129,7 +129,7 @@ def is_prepared(folder: str | Path) -> bool:
 
 def open_prepared(folder: str | Path) -> tuple[Corpus, Corpus, Corpus, Sequence[str], str]:
     """Training, validation and test corpus, mapped into memory, the training texts, and their hash."""
-    from attnlab.tasks import Corpus, StoredTexts
+    from attnlab.data import Corpus, StoredTexts
 
     place = local_copy(folder, RECORD)
     record = read_record(place)
@@ -171,7 +171,7 @@ def prepare_texts(
     validation and test files that occur among the training texts are counted and reported, and stay
     where they were put.
     """
-    from attnlab.tasks import Vocabulary, index_texts
+    from attnlab.data import Vocabulary, index_texts
 
     if isinstance(folder, str | Path) and text_bytes(source) > (
         STREAM_BYTES if stream_bytes is None else stream_bytes
@@ -217,7 +217,7 @@ def text_bytes(source: TextSource) -> int:
 
 def _parts(source: TextSource) -> tuple[dict[str, Texts], dict[str, Leaks]]:
     """Training, validation and test texts, and what leaks between those that were given."""
-    from attnlab.tasks import drop_duplicates, leaks, read_texts, split_texts
+    from attnlab.data import drop_duplicates, leaks, read_texts, split_texts
 
     asked = {
         name: getattr(source, name) for name in ("text", "label", "format", "encoding", "header")
@@ -240,7 +240,7 @@ def _parts(source: TextSource) -> tuple[dict[str, Texts], dict[str, Leaks]]:
 
 def _told(name: str, texts: Texts, indexed: Indexed, leaks: Leaks | None) -> ReadPart:
     """What is told of a part that was read at once."""
-    from attnlab.tasks import Dropped, ReadPart
+    from attnlab.data import Dropped, ReadPart
 
     examples = tuple(texts.example(int(i)) for i in indexed.wordless[:3])
     return ReadPart(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from attnlab.tasks import Corpus
+    from attnlab.data import Corpus
 
 TRAINING = (
     50_000  # training texts that are looked at after training: attended words, words that compete
@@ -23,7 +23,7 @@ _FEWEST = 20
 def some_of(corpus: Corpus, most: int) -> tuple[Corpus, np.ndarray]:
     """At most so many sentences, drawn at random, the same in every run; and their numbers, rising.
 
-    >>> from attnlab.tasks import Corpus
+    >>> from attnlab.data import Corpus
     >>> corpus = Corpus.from_tokens([["a"], ["b"]] * 50, labels=[0, 1] * 50)
     >>> few, numbers = some_of(corpus, 3)
     >>> len(few), few == corpus.subset(numbers), some_of(corpus, 200)[0] is corpus
@@ -39,7 +39,7 @@ def some_of(corpus: Corpus, most: int) -> tuple[Corpus, np.ndarray]:
 def shortened(corpus: Corpus, most: int, rng: np.random.Generator) -> Corpus:
     """The corpus with ``most`` words, drawn at random, of every sentence that has more.
 
-    >>> from attnlab.tasks import Corpus
+    >>> from attnlab.data import Corpus
     >>> corpus = Corpus.from_tokens([["a", "b", "b", "c"], ["a"]], labels=[0, 1])
     >>> shortened(corpus, 2, np.random.default_rng(0)).lengths.tolist()
     [2, 1]

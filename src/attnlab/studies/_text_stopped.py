@@ -14,9 +14,9 @@ import xarray as xr
 from attnlab.studies._text_sample import CURVATURE, some_of
 
 if TYPE_CHECKING:
+    from attnlab.data import Corpus
     from attnlab.landscape import Problem
     from attnlab.models import WordAttention
-    from attnlab.tasks import Corpus
 
 _SEEN = 1_000_000  # words of the corpus from which on a polish would take too long
 _TRIES = 6  # penalties tried

@@ -30,7 +30,7 @@ from attnlab.studies._text_prepare import (
 )
 
 if TYPE_CHECKING:
-    from attnlab.tasks import Corpus, Streamed
+    from attnlab.data import Corpus, Streamed
 
 _COUNTS = "vocabulary.npy"
 
@@ -75,7 +75,7 @@ def _stamp(source: TextSource) -> str:
 def _streamed(
     source: TextSource, scratch: Path, on_rows: Callable[[int], None] | None, more: dict[str, Any]
 ) -> Streamed:
-    from attnlab.tasks import index_stream
+    from attnlab.data import index_stream
 
     fractions: dict[str, float] = dict(zip(PARTS, SPLIT, strict=True))
     if source.valid:
@@ -127,7 +127,7 @@ def _opened(place: Path) -> Prepared:
 
 
 def _prepared(place: Path, train: Corpus, valid: Corpus, test: Corpus) -> Prepared:
-    from attnlab.tasks import StoredTexts, Vocabulary
+    from attnlab.data import StoredTexts, Vocabulary
 
     record = read_record(place)
     counts = np.load(place / _COUNTS, allow_pickle=False)

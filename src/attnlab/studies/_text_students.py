@@ -18,7 +18,7 @@ from attnlab.studies._text import text_parts
 from attnlab.studies._text_sample import LONGEST, shortened
 
 if TYPE_CHECKING:
-    from attnlab.tasks import Corpus
+    from attnlab.data import Corpus
 
 WORK = "attnlab.studies._text_students:fit_text_student"
 TF_IDF = "tf-idf"
@@ -50,7 +50,7 @@ class StudentSettings:
     data: str = ""
     sizes: tuple[int, ...] = ()
     steps: int = 600
-    dim: int = 10
+    embedding_dim: int = 10
     step_sizes: tuple[float, ...] = STEP_SIZES
     weight_decays: tuple[float, ...] = (0.0,)
     strengths: tuple[float, ...] = STRENGTHS
@@ -86,7 +86,7 @@ def fit_text_student(s: StudentSettings, context: RunContext) -> xr.Dataset:
             recipe=Recipe(s.steps),
             step_sizes=s.step_sizes,
             weight_decays=s.weight_decays,
-            embedding_dim=s.dim,
+            embedding_dim=s.embedding_dim,
         )
         return found[
             ["accuracy", "valid_loss", "train_loss", "step_size", "weight_decay", "settling"]
@@ -128,7 +128,7 @@ def tf_idf_curve(
 
     Where the first n sentences are all of one class, that class is the answer.
 
-    >>> from attnlab.tasks import Corpus
+    >>> from attnlab.data import Corpus
     >>> corpus = Corpus.from_tokens([["good", "film"], ["bad", "film"]] * 20, labels=[1, 0] * 20)
     >>> tf_idf_curve(corpus, corpus, corpus, (1, 40)).accuracy.values.tolist()
     [0.5, 1.0]

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from attnlab.data import Corpus
 from attnlab.models import AbstractNormaliser, Bags
-from attnlab.tasks import Corpus
 from attnlab.training._objective import Frame, cross_entropy, head_gradient
 from attnlab.training._problem import AbstractObjective, Evaluation, Trained
 

@@ -48,7 +48,7 @@ _SECONDS_PER_CALL = 0.25  # how long Ctrl-C may have to wait
 _BYTES_PER_CALL = 32 * 2**20  # rows kept on the device before they move to the host
 _BYTES_OF_RECORD = 4 * 2**30  # a larger record is refused before training starts
 
-Width = int | Literal["auto"]
+BatchOfRuns = int | Literal["auto"]
 ModelT = TypeVar("ModelT", bound=eqx.Module)
 
 
@@ -85,7 +85,7 @@ class Settings:
     stop: EarlyStopping | None
     root_seed: int
     dtype: np.dtype
-    width: Width
+    batch_of_runs: BatchOfRuns
     progress: bool | None
 
     @classmethod
@@ -101,7 +101,7 @@ class Settings:
         stop: EarlyStopping | None,
         root_seed: int,
         dtype: DTypeLike,
-        width: Any,
+        batch_of_runs: Any,
         progress: bool | None,
         examples: tuple[int, str],
         splits: Sequence[str],
@@ -115,10 +115,14 @@ class Settings:
         )
         if not isinstance(when, Schedule):
             raise AttnlabError(f"when={when!r}: expected Every(k), Logarithmic(count) or At(steps)")
-        if width != "auto" and (
-            not isinstance(width, int | np.integer) or isinstance(width, bool) or width < 1
+        if batch_of_runs != "auto" and (
+            not isinstance(batch_of_runs, int | np.integer)
+            or isinstance(batch_of_runs, bool)
+            or batch_of_runs < 1
         ):
-            raise AttnlabError(f"width={width!r}: expected a whole number ≥ 1 or 'auto'")
+            raise AttnlabError(
+                f"batch_of_runs={batch_of_runs!r}: expected a whole number ≥ 1 or 'auto'"
+            )
         if str(dtype) not in ("float32", "float64") and dtype not in (jnp.float32, jnp.float64):
             raise AttnlabError(f"dtype={dtype!r}: expected 'float32' or 'float64'")
         if steps < 0:
@@ -150,7 +154,7 @@ class Settings:
             stop,
             root_seed,
             jnp.dtype(dtype),
-            "auto" if width == "auto" else int(width),
+            "auto" if batch_of_runs == "auto" else int(batch_of_runs),
             progress,
         )
 
@@ -204,7 +208,7 @@ def drive(
         "optimizer": repr(rule),
         "step_size": float(rule.step_size),
         "root_seed": settings.root_seed,
-        "width": 1,
+        "batch_of_runs": 1,
         **attrs,
     }
     total = len(settings.seeds) * max(settings.steps, 1)
@@ -214,13 +218,18 @@ def drive(
         else:
             rows = _rows_per_call(dims, columns)
             rules = Rules(rule, settings.probes, settings.batch_size, settings.stop, rows, 1)
-            width = settings.width
-            if width == "auto":
-                width, cost = propose_width(rules, job, shared, len(settings.seeds))
-                about["width_cost"] = repr(cost)
-            about["width"] = width
+            batch_of_runs = settings.batch_of_runs
+            if batch_of_runs == "auto":
+                batch_of_runs, cost = propose_batch_of_runs(rules, job, shared, len(settings.seeds))
+                about["batch_of_runs_cost"] = repr(cost)
+            about["batch_of_runs"] = batch_of_runs
             _descend_all(
-                dataclasses.replace(rules, width=width), job, shared, recorder, bar, interrupt
+                dataclasses.replace(rules, batch_of_runs=batch_of_runs),
+                job,
+                shared,
+                recorder,
+                bar,
+                interrupt,
             )
     return Trajectory(recorder.dataset(dims, words, about), recorder.models)
 
@@ -232,7 +241,7 @@ def _stacked(fixeds: Sequence[Fixed]) -> Fixed:
         raise AttnlabError(
             "the models of one batch differ in more than numbers (shapes, or a function made anew "
             "for each seed?); "
-            "define such functions once, or train with width=1"
+            "define such functions once, or train with batch_of_runs=1"
         ) from None
 
 
@@ -244,18 +253,18 @@ def _descend_all(
     bar: Progress,
     interrupt: Interrupt,
 ) -> None:
-    """Train all runs, ``width`` at a time; a last group that is too small is filled up with copies."""
-    width = rules.width
-    for first in range(0, len(recorder.seeds), width):
+    """Train all runs, ``batch_of_runs`` at a time; a last group that is too small is filled up with copies."""
+    batch_of_runs = rules.batch_of_runs
+    for first in range(0, len(recorder.seeds), batch_of_runs):
         if interrupt.pressed:
             return
-        positions = list(range(first, min(first + width, len(recorder.seeds))))
+        positions = list(range(first, min(first + batch_of_runs, len(recorder.seeds))))
         bar.update(bar.task_ids[0], runs=f"run {first + 1} of {len(recorder.seeds)}")
         filled = [recorder.seeds[p] for p in positions] + [recorder.seeds[positions[-1]]] * (
-            width - len(positions)
+            batch_of_runs - len(positions)
         )
         fixeds = [job.fixed(seed) for seed in filled]
-        fixed = fixeds[0] if width == 1 else _stacked(fixeds)
+        fixed = fixeds[0] if batch_of_runs == 1 else _stacked(fixeds)
         for position, one in zip(positions, fixeds, strict=False):
             recorder.note(position, **job.notes(one))
         group = _Group(fixed, shared, recorder, positions, bar, interrupt)
@@ -303,7 +312,7 @@ class _Group:
                 row = int(np.searchsorted(steps, at + 1))
             joining = {i for i, begin in waiting.items() if begin == at + 1}
             if any(_status(run)[i] == TOO_WIDE for i in joining):
-                run = woken(run, np.isin(np.arange(rules.width), list(joining)))
+                run = woken(run, np.isin(np.arange(rules.batch_of_runs), list(joining)))
             awake |= joining
             waiting = {i: begin for i, begin in waiting.items() if i not in joining}
             end = min([at + budget, *(begin - 1 for begin in waiting.values())])
@@ -343,7 +352,9 @@ class _Group:
             if status[i] == TOO_WIDE:
                 count = int(np.sum(self.recorder.steps[first : first + rows] < ended[i]))
                 still.remove(i)
-            block = {name: (v if rules.width == 1 else v[i])[:count] for name, v in host.items()}
+            block = {
+                name: (v if rules.batch_of_runs == 1 else v[i])[:count] for name, v in host.items()
+            }
             self.recorder.write(self.positions[i], first, block)
         return still
 
@@ -376,7 +387,7 @@ def _finish_group(
     last = int(recorder.steps[-1])
     for i, position in enumerate(positions):
         one, frame = run, fixed.frame
-        if rules.width > 1:
+        if rules.batch_of_runs > 1:
             one, frame = jax.tree.map(lambda leaf, i=i: leaf[i], (run, fixed.frame))
         step, status = int(one.step), int(one.status)
         best = None if one.best is None else int(one.best.step)
@@ -430,22 +441,22 @@ def _flow_all(
         bar.update(bar.task_ids[0], advance=last)
 
 
-def propose_width(
+def propose_batch_of_runs(
     rules: Rules,
     job: AbstractJob[Any],
     shared: Shared,
     runs: int,
     candidates: Sequence[int] = (1, 2, 4, 8),
 ) -> tuple[int, dict[int, float]]:
-    """Measure the CPU time of one step of one run at several widths; one is kept unless another
-    gains 10 %.
+    """Measure the CPU time of one step of one run in batches of several sizes.
 
-    Returns the width, and milliseconds per step and run by width.
+    Returns the size of the batch (one, unless another gains 10 %), and milliseconds per step and
+    run by size.
     """
     cost: dict[int, float] = {}
-    for width in (w for w in candidates if w == 1 or w <= runs):
-        chosen = dataclasses.replace(rules, width=width)
-        fixed = job.fixed(0) if width == 1 else _stacked([job.fixed(k) for k in range(width)])
+    for size in (w for w in candidates if w == 1 or w <= runs):
+        chosen = dataclasses.replace(rules, batch_of_runs=size)
+        fixed = job.fixed(0) if size == 1 else _stacked([job.fixed(k) for k in range(size)])
         run, _ = advance(
             chosen, start(chosen, fixed, shared), fixed, shared, *padded([10], [0], rules.rows)
         )
@@ -458,7 +469,7 @@ def propose_width(
         begun = time.process_time()
         run, _ = advance(chosen, run, fixed, shared, *padded([60], [rules.rows], rules.rows))
         jax.block_until_ready(run)
-        cost[width] = (time.process_time() - begun) * 1e3 / 50 / width
+        cost[size] = (time.process_time() - begun) * 1e3 / 50 / size
     best = min(cost, key=lambda w: cost[w])
     return (best if cost[best] < 0.9 * cost[1] else 1), cost
 

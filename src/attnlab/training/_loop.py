@@ -115,7 +115,7 @@ class Rules:
     batch_size: int | None
     stopping: EarlyStopping | None
     rows: int
-    width: int
+    batch_of_runs: int
     guarded: bool = False
 
     @property
@@ -316,10 +316,12 @@ def _advance_one(
 
 @functools.partial(jax.jit, static_argnames="rules")
 def start(rules: Rules, fixed: Fixed, shared: Shared) -> Run:
-    """Runs at step 0; ``fixed`` has a leading axis of runs when the width is above one."""
+    """Runs at step 0; ``fixed`` has a leading axis of runs when ``batch_of_runs`` is above one."""
     one, shared = functools.partial(_start_one, rules), shared.guarding(rules.guarded)
     return (
-        one(fixed, shared) if rules.width == 1 else jax.vmap(one, in_axes=(0, None))(fixed, shared)
+        one(fixed, shared)
+        if rules.batch_of_runs == 1
+        else jax.vmap(one, in_axes=(0, None))(fixed, shared)
     )
 
 
@@ -340,7 +342,7 @@ def advance(
 ) -> tuple[Run, dict[str, Array]]:
     """Train through some slots; see ``_advance_one``."""
     one, shared = functools.partial(_advance_one, rules), shared.guarding(rules.guarded)
-    if rules.width == 1:
+    if rules.batch_of_runs == 1:
         return one(run, fixed, shared, stops, places, count)
     return jax.vmap(one, in_axes=(0, 0, None, None, None, None))(
         run, fixed, shared, stops, places, count

@@ -14,8 +14,8 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
+from attnlab.data import Corpus
 from attnlab.models import Tokens, pool_tokens, too_wide
-from attnlab.tasks import Corpus
 from attnlab.training._objective import Frame, Room, evaluate_tokens
 from attnlab.training._probes import (
     AbstractProbe,

@@ -2,7 +2,7 @@
 
 Descent moves ``κ_w`` only along a frozen query and ``ν_w`` only inside the span of a frozen first
 layer. It is then exact to keep one number per word along the query and one per column of that layer
-(THEORY A2, ENGINE).
+(docs/theory.md#a2).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from attnlab.data import Corpus
 from attnlab.models import (
     AbstractHead,
     AbstractNormaliser,
@@ -30,7 +31,6 @@ from attnlab.models import (
     pool_tokens,
     too_wide,
 )
-from attnlab.tasks import Corpus
 from attnlab.training._problem import AbstractFrame, AbstractObjective, Evaluation, Trained
 
 Rows = Int[Array, "rows"] | None
@@ -338,7 +338,7 @@ class Room(NamedTuple):
     def of(cls, corpus: Corpus, batch_size: int) -> Room:
         """``likely`` is exceeded with a probability below 1e-12 a step, by Bernstein's inequality.
 
-        >>> from attnlab.tasks import Corpus
+        >>> from attnlab.data import Corpus
         >>> corpus = Corpus.from_tokens([["a"]] * 9000 + [[f"w{k}" for k in range(100)]] * 1000, labels=[0, 1] * 5000)
         >>> Room.of(corpus, 256)
         Room(likely=7238, most=25600)

@@ -12,6 +12,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Key
 
 from attnlab._errors import AttnlabError
+from attnlab.data import Corpus
 from attnlab.models import (
     AbstractNormaliser,
     Softmax,
@@ -21,7 +22,6 @@ from attnlab.models import (
     kernel,
     word_normaliser,
 )
-from attnlab.tasks import Corpus
 from attnlab.training._bag_objective import BagObjective
 from attnlab.training._drive import AbstractJob, Settings, drive, run_keys
 from attnlab.training._loop import EarlyStopping, Fixed, Shared
@@ -51,7 +51,7 @@ def train(
     stop: EarlyStopping | None = None,
     root_seed: int = 0,
     dtype: DTypeLike = "float64",
-    width: int | Literal["auto"] = 1,
+    batch_of_runs: int | Literal["auto"] = 1,
     coordinates: Literal["auto", "explicit"] = "auto",
     progress: bool | None = None,
 ) -> Trajectory[WordAttention]:
@@ -70,9 +70,9 @@ def train(
     - ``batch_size``: sentences a step, drawn without replacement in each epoch; ``None`` for all.
       With a batch size, a corpus of ``Corpus.open`` stays on disk and may be larger than memory,
       unless a probe needs all of it at once.
-    - ``width``: runs trained together in one compiled call; ``"auto"`` measures and stores its
-      choice. A run is equal bit for bit whenever the width, machine and thread count are equal;
-      across widths to rounding.
+    - ``batch_of_runs``: how many runs are trained together in one compiled call; ``"auto"``
+      measures and stores its choice. A run is equal bit for bit whenever ``batch_of_runs``, machine
+      and thread count are equal; otherwise it agrees to rounding.
     - ``coordinates``: ``"auto"`` keeps only what descent moves (exact, and much faster),
       ``"explicit"`` every number.
     - ``progress``: a bar on standard error; by default where that is a terminal.
@@ -80,7 +80,7 @@ def train(
     Ctrl-C ends the call early and returns what has been recorded. A run whose loss is no longer
     finite is marked and ends; the others go on.
 
-    >>> from attnlab.tasks import TopicTask
+    >>> from attnlab.data import TopicTask
     >>> task = TopicTask(topics=2, topic_words=1, dictionary=30, noise_words=4)
     >>> corpus = task.sample(200, key=jax.random.key(1))
     >>> config = WordAttentionConfig.for_corpus(corpus, query_norm=1.0)
@@ -99,7 +99,7 @@ def train(
         stop=stop,
         root_seed=root_seed,
         dtype=dtype,
-        width=width,
+        batch_of_runs=batch_of_runs,
         progress=progress,
         examples=(len(corpus), "sentences"),
         splits=list(parts),

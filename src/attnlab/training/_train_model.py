@@ -40,7 +40,7 @@ def train_model(
     trained: Callable[[Any], PyTree] | None = None,
     root_seed: int = 0,
     dtype: DTypeLike = "float64",
-    width: int | Literal["auto"] = 1,
+    batch_of_runs: int | Literal["auto"] = 1,
     progress: bool | None = None,
 ) -> Trajectory[ModelT]:
     """Train one module per seed, ``θ ← θ − step_size·∂/∂θ loss(model(θ), batch)``, and record what
@@ -90,7 +90,7 @@ def train_model(
         stop=stop,
         root_seed=root_seed,
         dtype=dtype,
-        width=width,
+        batch_of_runs=batch_of_runs,
         progress=progress,
         examples=(objective.examples, "examples"),
         splits=list(parts),

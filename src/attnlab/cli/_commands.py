@@ -1,0 +1,184 @@
+"""Commands made of experiments: options of their settings, and everything all commands share."""
+
+from __future__ import annotations
+
+import inspect
+import json as json_module
+import shlex
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, fields
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+import typer
+
+import attnlab as al
+from attnlab.cli._where import HERE, Where
+from attnlab.lab import Experiment, Field, Settings, TextTable, options
+
+OUT = "Folder for page, figures and data, or a URL such as s3://bucket/folder."
+INTERRUPTED = "interrupted; what is finished is stored, the same command resumes from there"
+_STYLES = {
+    "holds": "green",
+    "holds on average": "green",
+    "fails": "red",
+    "inconclusive": "yellow",
+    "reported": "blue",
+    "not run": "dim",
+}
+
+
+def command_of(experiment: Experiment[Any]) -> Callable[..., None]:
+    """The function that typer makes a command of: its parameters are the settings' options."""
+
+    def command(**given: Any) -> None:
+        out, quiet, json = (given.pop(name) for name in ("out", "quiet", "json"))
+        where = Where(**{field.name: given.pop(field.name) for field in fields(Where)})
+        settings = experiment.settings(**{name: _plain(value) for name, value in given.items()})
+        chosen = out or settings.folder or experiment.name
+        carry_out(experiment, settings, chosen, where, quiet=quiet, json=json)
+
+    asked = [_parameter(field) for field in options(experiment.settings)]
+    hints = get_type_hints(Where, include_extras=True)
+    shared = [_keyword(f.name, hints[f.name], f.default) for f in fields(Where)]
+    last = [
+        _keyword(
+            "out", Annotated[str | None, typer.Option("--out", help=OUT, metavar="PATH|URL")], None
+        ),
+        _keyword(
+            "quiet",
+            Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")],
+            False,
+        ),
+        _keyword(
+            "json",
+            Annotated[bool, typer.Option("--json", help="Print the answers as JSON.")],
+            False,
+        ),
+    ]
+    parameters = [*asked, *last, *shared]
+    # What typer reads.
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    command.__name__, command.__doc__ = (
+        experiment.name,
+        experiment.help or inspect.getdoc(type(experiment)),
+    )
+    return command
+
+
+def carry_out(
+    experiment: Experiment[Any],
+    settings: Settings,
+    out: str,
+    where: Where = HERE,
+    *,
+    quiet: bool,
+    json: bool,
+) -> None:
+    """Run an experiment, print what it found, and exit with the documented code."""
+
+    def on_stage(message: str) -> None:
+        if not quiet and not json:
+            typer.echo(message, err=True)
+
+    with where.executor(quiet=quiet or json) as executor:
+        record = al.lab.run(
+            experiment,
+            settings,
+            out,
+            executor=executor,
+            progress=False if quiet else None,
+            on_stage=on_stage,
+            command=shlex.join(["attnlab", *sys.argv[1:]]),
+            keep=where.keep,
+        )
+    if record.interrupted:
+        typer.echo(INTERRUPTED, err=True)
+        raise typer.Exit(130)
+    if "stale" in record.about and not quiet:
+        typer.echo(record.about["stale"], err=True)
+    if json:
+        print_json(experiment.as_json(record))
+    elif not quiet:
+        show(experiment.shown(record))
+        typer.echo(f"page: {record.folder / 'report.html'}")
+    if not record.ok:
+        typer.echo(f"attnlab: {experiment.failed_runs(record)}", err=True)
+        raise typer.Exit(1)
+    code = experiment.exit_code(settings, record)
+    if code:
+        raise typer.Exit(code)
+
+
+def print_json(value: Any) -> None:
+    """Machine-readable output on standard output."""
+    typer.echo(json_module.dumps(value, ensure_ascii=False, indent=1))
+
+
+def show(parts: Iterable[str | TextTable]) -> None:
+    """Print sentences and tables; without a terminal a table is 120 columns wide."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    for part in parts:
+        if isinstance(part, str):
+            typer.echo(part)
+            continue
+        table = Table(*part.columns)
+        for row in part.rows:
+            if not row:
+                table.add_section()
+                continue
+            cells = [escape(cell) for cell in row]
+            styled = [f"[{_STYLES[c]}]{c}[/]" if c in _STYLES else c for c in cells]
+            table.add_row(*styled)
+        console = Console()
+        (console if console.is_terminal else Console(width=120)).print(table)
+
+
+def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
+
+
+def _parameter(field: Field) -> inspect.Parameter:
+    """A field of settings as a parameter that typer understands."""
+    option, kind = field.option, field.type
+    many = _is_tuple(kind)
+    if many:
+        inner = next(a for a in get_args(many) if a is not Ellipsis)
+        kind = list[inner] if not _allows_none(field.type) else list[inner] | None
+    required = field.default is MISSING
+    default = inspect.Parameter.empty if required else _listed(field.default)
+    more: dict[str, Any] = {"help": option.help, "rich_help_panel": option.panel}
+    if option.metavar is not None:
+        more["metavar"] = option.metavar
+    mark = typer.Argument(**more) if option.argument else typer.Option(*option.names, **more)
+    if many and default == []:
+        kind, default = kind | None if not _allows_none(field.type) else kind, None
+    return _keyword(field.name, Annotated[kind, mark], default)
+
+
+def _is_tuple(kind: Any) -> Any:
+    """The tuple type in a type or in ``tuple | None``; ``None`` if there is none."""
+    if get_origin(kind) is tuple:
+        return kind
+    if get_origin(kind) in (Union, UnionType):
+        return next((arg for arg in get_args(kind) if get_origin(arg) is tuple), None)
+    return None
+
+
+def _allows_none(kind: Any) -> bool:
+    return NoneType in get_args(kind)
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _plain(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,43 @@
+"""Where data comes from: users' texts, bags of words without padding, digits, and generators whose
+truth is known.
+"""
+
+from attnlab.data._corpus import Corpus
+from attnlab.data._digits import Canvases, CanvasTask, Digits, load_digits
+from attnlab.data._movies import load_movie_reviews
+from attnlab.data._read import class_name, read_texts
+from attnlab.data._splits import Leaks, leaks, split_texts
+from attnlab.data._stream import ReadPart, StoredTexts, Streamed, index_stream
+from attnlab.data._texts import Dropped, Example, LabelValue, Texts, drop_duplicates
+from attnlab.data._tokens import Tokenizer
+from attnlab.data._topic import TopicTask
+from attnlab.data._vocabulary import Encoded, Indexed, Vocabulary, index_texts
+
+__all__ = [
+    "CanvasTask",
+    "Canvases",
+    "Corpus",
+    "Digits",
+    "Dropped",
+    "Encoded",
+    "Example",
+    "Indexed",
+    "LabelValue",
+    "Leaks",
+    "ReadPart",
+    "StoredTexts",
+    "Streamed",
+    "Texts",
+    "Tokenizer",
+    "TopicTask",
+    "Vocabulary",
+    "class_name",
+    "drop_duplicates",
+    "index_stream",
+    "index_texts",
+    "leaks",
+    "load_digits",
+    "load_movie_reviews",
+    "read_texts",
+    "split_texts",
+]

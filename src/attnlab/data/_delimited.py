@@ -1,0 +1,130 @@
+"""Rows of cells out of CSV and TSV, with the row in which something went wrong."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+
+from attnlab._errors import AttnlabError
+from attnlab.data._sources import Source
+
+DELIMITERS = (",", ";", "\t", "|")
+_LONGEST_CELL = 2**28
+
+
+def header_of(lines: Sequence[str], delimiter: str) -> tuple[list[str], float]:
+    """The cells of the first row, and the share of rows that have as many."""
+    rows = [cells for cells in csv.reader(lines, delimiter=delimiter) if cells]
+    if not rows:
+        return [], 0.0
+    return rows[0], sum(len(cells) == len(rows[0]) for cells in rows) / len(rows)
+
+
+def guess_delimiter(lines: Sequence[str]) -> str:
+    """The delimiter that cuts the first lines into rows of most nearly equal width; a comma where
+    none does.
+
+    >>> guess_delimiter(["text;label", "good, really good;pos", "bad;neg"])
+    ';'
+    """
+    best, most = ",", 0.0
+    for delimiter in DELIMITERS:
+        header, equal = header_of(lines, delimiter)
+        if len(header) > 1 and equal > most:
+            best, most = delimiter, equal
+    return best
+
+
+def delimited_rows(source: Source, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Row number, from 1, and cells. Blank lines are counted and not given."""
+    if delimiter == "\t" and _is_rectangle(source):
+        yield from _literal_rows(source)
+        return
+    # The limit belongs to the whole process: it is put back, so that other readers keep theirs.
+    limit = csv.field_size_limit(_LONGEST_CELL)
+    try:
+        yield from _quoted_rows(source, delimiter)
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _quoted_rows(source: Source, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    with source.characters(newline="") as stream:
+        lines = _Remembered(stream)
+        reader = csv.reader(lines, delimiter=delimiter)
+        number, began, spanned = 0, 1, [""]
+        try:
+            for cells in reader:
+                number += 1
+                began = reader.line_num - len(lines.since) + 1
+                spanned = lines.taken()
+                if cells:
+                    yield number, cells
+        except csv.Error as error:
+            began = reader.line_num - len(lines.since) + 1
+            raise AttnlabError(
+                f"{source.name}, row {number + 1} (it begins in line {began}): {error}; is a "
+                "quote opened there and "
+                "never closed?"
+            ) from error
+        if _is_open(spanned, delimiter):
+            raise AttnlabError(
+                f"{source.name}, row {number} (it begins in line {began}): a quote is opened "
+                "there and never closed, "
+                f"so that {len(spanned)} lines up to the end of the file are one cell; close it, "
+                "or write a quote "
+                'within a quoted cell twice ("")'
+            )
+
+
+class _Remembered:
+    """Lines, and those that were given since the last row."""
+
+    def __init__(self, lines: Iterable[str]):
+        self._lines, self.since = iter(lines), []
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._lines:
+            self.since.append(line)
+            yield line
+
+    def taken(self) -> list[str]:
+        """The lines of the row that has just been given."""
+        lines, self.since = self.since, []
+        return lines
+
+
+def _is_open(lines: list[str], delimiter: str) -> bool:
+    """Whether a row ends within a quoted cell."""
+    try:
+        for _ in csv.reader(lines, delimiter=delimiter, strict=True):
+            pass
+    except csv.Error as error:
+        return "unexpected end of data" in str(error)
+    return False
+
+
+def _is_rectangle(source: Source) -> bool:
+    """Whether all lines have equally many tabs: then no cell holds a tab or a line end, and a quote
+    is only a quote.
+
+    Tab-separated files are often written without any quoting, and text may begin with a quote.
+    """
+    with source.characters() as stream:
+        counts = {line.count("\t") for line in stream if line.strip()}
+    return len(counts) == 1
+
+
+def _literal_rows(source: Source) -> Iterator[tuple[int, list[str]]]:
+    with source.characters() as stream:
+        for number, line in enumerate(stream, 1):
+            if line.strip():
+                yield number, [_unquoted(cell) for cell in line.rstrip("\r\n").split("\t")]
+
+
+def _unquoted(cell: str) -> str:
+    """A cell that is quoted as a whole, without its quotes."""
+    if len(cell) < 2 or cell[0] != '"' or cell[-1] != '"':
+        return cell
+    inner = cell[1:-1]
+    return cell if '"' in inner.replace('""', "") else inner.replace('""', '"')

@@ -1,0 +1,290 @@
+"""Reading users' labelled texts: what is there is read, what is not is reported by row."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnlab._errors import AttnlabError
+from attnlab.data._columns import Wanted, shown
+from attnlab.data._formats import guess_format, read_rows
+from attnlab.data._sources import BROKEN, Source
+from attnlab.data._texts import Dropped, DroppedRows, LabelValue, Texts, class_order
+
+_WHOLE = re.compile(r"([+-]?\d+)\.0+")
+_MISSING = ("", "nan", "NaN")
+MANY_CLASSES = 50
+
+
+def read_texts(
+    files: str | Path | Iterable[str | Path],
+    *,
+    text: str | None = None,
+    label: str | None = None,
+    format: str | None = None,
+    encoding: str | None = None,
+    labelled: bool = True,
+    header: bool = True,
+    classes: Sequence[str] | None = None,
+    max_classes: int = MANY_CLASSES,
+) -> Texts:
+    """Read texts with their labels from one file or several.
+
+    - ``files``: CSV, TSV, JSON Lines, Parquet (needs ``attnlab[parquet]``) or lines that begin with
+      their label, each plain or compressed by gzip. ``format`` is ``"csv"``, ``"tsv"``,
+      ``"jsonl"``, ``"parquet"`` or ``"lines"``; ``None`` goes by the file's ending, then by its
+      first lines.
+    - ``text``, ``label``: names of the columns; guessed only where there is no doubt.
+      ``header=False``: the first row of CSV and TSV is data, and columns are called ``"1"``,
+      ``"2"``, ….
+    - ``encoding``: ``None`` takes the file's mark, then UTF-8, and cp1252 for what is not UTF-8;
+      ``encodings`` of the result says which. Rows with bytes that are no characters are dropped and
+      counted.
+    - ``labelled=False`` reads texts alone; lines are then texts as a whole.
+    - ``classes``: the classes that are expected (those of the training file); a label beyond them
+      is an error. Without it, fewer than 2 or more than ``max_classes`` classes are an error: the
+      column may be the wrong one.
+
+    A label becomes the name of a class: white space around it goes; ``1``, ``1.0``, ``"1"`` are
+    ``"1"``; true and ``"True"`` are ``"true"``. The map is kept in ``label_values``. Missing labels
+    (empty, null, NaN) are dropped.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "reviews.csv"
+    >>> _ = file.write_text("review,sentiment\\na fine film,pos\\ndull,neg\\n,pos\\n")
+    >>> texts = read_texts(file)
+    >>> texts, texts.rows.tolist(), [(entry.reason, entry.count) for entry in texts.dropped]
+    (Texts(2 texts, 2 classes: neg 1, pos 1), [2, 3], [('empty', 1)])
+    """
+    given = named_files(files)
+    wanted = Wanted(text, label if labelled else None, labelled, header)
+    reader = RowReader(labelled)
+    taken: list[tuple[int, str, str, int]] = []
+    for number, one in enumerate(given):
+        source = Source.of(one, encoding)
+        taken += [
+            (*row, number)
+            for row in reader.rows(source, guess_format(source, wanted, format), wanted)
+        ]
+    reader.check_some(len(taken), given)
+    rows, found, names, numbers = zip(*taken, strict=True)
+    texts = Texts(
+        found,
+        names if labelled else (),
+        np.asarray(rows, np.int64),
+        np.asarray(numbers, np.int64),
+        tuple(given),
+        tuple(reader.formats),
+        tuple(reader.encodings),
+        reader.dropped.entries(),
+        reader.label_values(),
+    )
+    if labelled:
+        check_classes(
+            Counter(texts.labels),
+            given,
+            classes,
+            max_classes,
+            lambda i: (texts.place(i), texts.labels[i]),
+        )
+    return texts
+
+
+def named_files(files: str | Path | Iterable[str | Path]) -> list[str]:
+    """One file or several, as they were given; none is an error."""
+    given = [files] if isinstance(files, str | Path) else list(files)
+    if not given:
+        raise AttnlabError("no file was named: expected at least one with texts")
+    return [str(one) for one in given]
+
+
+class RowReader:
+    """Goes through files, takes rows or notes why not. What it noted can be stored, and taken up by
+    another.
+
+    ``total``: rows of the present file so far, whether they were taken or not.
+    """
+
+    def __init__(self, labelled: bool):
+        self.labelled = labelled
+        self.formats: list[str] = []
+        self.encodings: list[str] = []
+        self.dropped = DroppedRows()
+        self.values: Counter[tuple[str, str, str]] = Counter()
+        self.total, self._broken = 0, DroppedRows()
+        self._keys: dict[tuple[type, Any], tuple[str, str, str]] = {}
+
+    def rows(
+        self, source: Source, format: str, wanted: Wanted, *, after: int = 0
+    ) -> Iterator[tuple[int, str, str]]:
+        """Row number, text and class of every row that is taken; ``after`` so many rows that were
+        looked at before.
+        """
+        if not after:
+            self.formats.append(format)
+            self.encodings.append(source.encoding or "utf-8")
+            self.total, self._broken = 0, DroppedRows()
+        for row in islice(read_rows(source, format, wanted), after, None):
+            self.total += 1
+            text = row.text if isinstance(row.text, str) else _as_text(row.text)
+            problem = "malformed" if row.malformed else self._problem(text, row.label)
+            if problem:
+                self._note(problem, f"{source.name}, row {row.number}", text)
+                continue
+            yield row.number, text, self._class_of(row.label) if self.labelled else ""
+        _check_rows(source, format, self.total, self._broken.entries())
+
+    def _note(self, problem: str, place: str, text: str) -> None:
+        self.dropped.add(problem, place, text)
+        if problem in ("malformed", "undecodable"):
+            self._broken.add(problem, place, text)
+
+    def _problem(self, text: str, label: Any) -> str:
+        """Why a row is not taken; nothing if it is."""
+        if not text or text.isspace():
+            return "empty"
+        if not text.isascii() and BROKEN.search(text):
+            return "undecodable"
+        if not self.labelled:
+            return ""
+        if label is None or (isinstance(label, float) and math.isnan(label)):
+            return "unlabelled"
+        if isinstance(label, str):
+            if label.strip() in _MISSING:
+                return "unlabelled"
+            if BROKEN.search(label):
+                return "undecodable"
+        return ""
+
+    def _class_of(self, label: Any) -> str:
+        # Remembered: a label is seen a million times. One string per class, too, instead of one per
+        # row.
+        key = self._keys.get((type(label), label))
+        if key is None:
+            kind = "str" if isinstance(label, str) else type(label).__name__
+            key = self._keys.setdefault(
+                (type(label), label), (str(label), kind, sys.intern(class_name(label)))
+            )
+        self.values[key] += 1
+        return key[2]
+
+    def label_values(self) -> tuple[LabelValue, ...]:
+        """Which value of a label became which class."""
+        values = sorted(self.values.items(), key=lambda item: (class_order(item[0][2]), item[0]))
+        return tuple(LabelValue(value, kind, name, count) for (value, kind, name), count in values)
+
+    def check_some(self, taken: int, names: Sequence[str]) -> None:
+        """Refuse files of which no row was taken."""
+        if taken:
+            return
+        dropped = self.dropped.entries()
+        what = "; ".join(map(str, dropped)) if dropped else "there is no row below the header"
+        raise AttnlabError(
+            f"{', '.join(names)}: no row with {'text and label' if self.labelled else 'text'}: "
+            f"{what}"
+        )
+
+    def record(self) -> dict[str, Any]:
+        """All that was noted, for JSON."""
+        return {
+            "formats": self.formats,
+            "encodings": self.encodings,
+            "total": self.total,
+            "dropped": self.dropped.record(),
+            "broken": self._broken.record(),
+            "values": [[*key, count] for key, count in self.values.items()],
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> RowReader:
+        """A reader of labelled rows that goes on where another stopped."""
+        reader = cls(labelled=True)
+        reader.formats, reader.encodings = list(record["formats"]), list(record["encodings"])
+        reader.total = int(record["total"])
+        reader.dropped, reader._broken = (
+            DroppedRows.of(record[name]) for name in ("dropped", "broken")
+        )
+        reader.values = Counter(
+            {(value, kind, name): count for value, kind, name, count in record["values"]}
+        )
+        return reader
+
+
+def class_name(label: Any) -> str:
+    """The class that a label means, whatever its type: ``1``, ``1.0``, ``" 1 "`` and ``"1.0"`` are
+    one class.
+
+    >>> [class_name(label) for label in (1, 1.0, "1.0", " pos ", True, "TRUE", 2.5)]
+    ['1', '1', '1', 'pos', 'true', 'true', '2.5']
+    """
+    name = str(label).strip()
+    if name.lower() in ("true", "false"):
+        return name.lower()
+    whole = _WHOLE.fullmatch(name)
+    return whole[1] if whole else name
+
+
+def _as_text(value: Any) -> str:
+    """A cell that is no string, as it would stand in a CSV; missing values are empty."""
+    return "" if value is None or (isinstance(value, float) and math.isnan(value)) else str(value)
+
+
+def _check_rows(source: Source, format: str, total: int, broken: tuple[Dropped, ...]) -> None:
+    """Refuse a file of which most cannot be understood: it is not what it was taken for."""
+    count = sum(entry.count for entry in broken)
+    if count > total / 2:
+        worst = max(broken, key=lambda entry: entry.count)
+        remedy = (
+            "name its encoding (--encoding)"
+            if worst.reason == "undecodable"
+            else "name its format (--format)"
+        )
+        raise AttnlabError(
+            f"{source.name}: {count} of its {total} rows cannot be read as {format} in "
+            f"{source.encoding or 'utf-8'}: "
+            f"{'; '.join(map(str, broken))}. Repair it, or {remedy}"
+        )
+
+
+def check_classes(
+    counts: Mapping[str, int],
+    files: Sequence[str],
+    classes: Sequence[str] | None,
+    max_classes: int,
+    row: Callable[[int], tuple[str, str]],
+) -> None:
+    """Refuse a label beyond the ``classes`` that are known, or without them a column that looks
+    like no labels.
+
+    ``counts``: rows of each class; ``row``: place and class of the i-th row.
+    """
+    total, found = sum(counts.values()), sorted(counts, key=class_order)
+    if classes is not None:
+        known = set(classes)
+        if set(found) <= known:
+            return
+        place, name = next(each for each in map(row, range(total)) if each[1] not in known)
+        raise AttnlabError(
+            f"{place}: the label {name!r} is not one of the classes {shown(list(classes))}"
+        )
+    names = ", ".join(files)
+    if len(found) < 2:
+        raise AttnlabError(
+            f"{names}: all {total} rows have the one label {found[0]!r}; classification needs at "
+            "least 2 classes: "
+            "is it the right column (--label)?"
+        )
+    if len(found) > max_classes or (len(found) == total > 2):
+        raise AttnlabError(
+            f"{names}: {total} rows have {len(found)} different labels ({shown(found, 4)}); "
+            f"expected 2 to {max_classes} classes with several rows each: is it the right column "
+            "(--label)?"
+        )

@@ -1,0 +1,119 @@
+"""The machinery of asking: experiments, claims, criteria, verdicts, records.
+
+Importing it loads neither JAX nor xarray; what runs or reads records is loaded when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from attnlab.lab._claim import Claim, Control, contradicts
+from attnlab.lab._claims import Claims, ClaimSettings, reproduce
+from attnlab.lab._criterion import (
+    Criterion,
+    Measure,
+    every_run,
+    geometric_mean,
+    given_interval,
+    lognormal_mean,
+    mean,
+    median,
+    median_ratio,
+    pooled_max,
+    pooled_mean,
+    pooled_median,
+    pooled_min,
+    pooled_p90,
+    pooled_p95,
+    share,
+)
+from attnlab.lab._experiment import Answers, Bench, Experiment, Interrupted, TextTable, digest
+from attnlab.lab._settings import Field, Option, Settings, options
+from attnlab.lab._sweep import Grid, Scale, Sweep
+from attnlab.lab._tables import Data, Table, Variable, variable
+
+if TYPE_CHECKING:
+    from attnlab.lab._arrays import (
+        along,
+        asked_of,
+        axis,
+        dataset,
+        labelled,
+        side_by_side,
+        split_arms,
+    )
+    from attnlab.lab._run import Record, page, read_record, run, write_page
+
+_LATER = {
+    **dict.fromkeys(
+        ("along", "asked_of", "axis", "dataset", "labelled", "side_by_side", "split_arms"),
+        "_arrays",
+    ),
+    **dict.fromkeys(("Record", "page", "read_record", "run", "write_page"), "_run"),
+}
+
+__all__ = [
+    # an experiment and its settings
+    "Answers",
+    "Bench",
+    "Experiment",
+    "Field",
+    "Interrupted",
+    "Option",
+    "Settings",
+    "TextTable",
+    "digest",
+    "options",
+    # a claim, its sweeps and its variables
+    "Claim",
+    "ClaimSettings",
+    "Claims",
+    "Control",
+    "Criterion",
+    "Data",
+    "Grid",
+    "Measure",
+    "Scale",
+    "Sweep",
+    "Table",
+    "Variable",
+    "contradicts",
+    "variable",
+    # statistics that a criterion compares
+    "every_run",
+    "geometric_mean",
+    "given_interval",
+    "lognormal_mean",
+    "mean",
+    "median",
+    "median_ratio",
+    "pooled_max",
+    "pooled_mean",
+    "pooled_median",
+    "pooled_min",
+    "pooled_p90",
+    "pooled_p95",
+    "share",
+    # from runs to tables
+    "along",
+    "asked_of",
+    "axis",
+    "dataset",
+    "labelled",
+    "side_by_side",
+    "split_arms",
+    # running and reading
+    "Record",
+    "page",
+    "read_record",
+    "reproduce",
+    "run",
+    "write_page",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATER:
+        return getattr(importlib.import_module(f"attnlab.lab.{_LATER[name]}"), name)
+    raise AttributeError(f"module 'attnlab.lab' has no attribute {name!r}")

@@ -1,0 +1,424 @@
+"""Claims as an experiment: run the sweeps that they need, measure, judge, draw."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import attnlab as al
+from attnlab._errors import AttnlabError, MissingData
+from attnlab.lab._claim import Claim, contradicts
+from attnlab.lab._experiment import Answers, Bench, Experiment, TextTable
+from attnlab.lab._settings import Option, Settings
+from attnlab.lab._sweep import Scale, Sweep
+from attnlab.lab._tables import Data
+from attnlab.report import DotRow, Figure, Section, dots_figure, interval, measured, number
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from attnlab.lab._run import Record
+    from attnlab.runs import Results
+
+# Looks of `until="decided"`: seeds, and the share of wrong verdicts that may be spent up to there.
+# The spending is Pocock's, α log(1 + (e − 1) t) at t = 1/8, 1/4, 1/2, 1 (Lan and DeMets 1983).
+LOOKS = ((8, 0.0097), (16, 0.018), (32, 0.031), (64, 0.05))
+_SEEDS: dict[Scale, int] = {"quick": 8, "paper": 16}
+_VERDICTS = ("holds", "fails", "inconclusive", "reported", "not run")
+_UNDECIDED = ("inconclusive", "not run", "reported")
+
+
+@dataclass(frozen=True)
+class ClaimSettings(Settings):
+    """How claims are put to the test."""
+
+    scale: Annotated[
+        Scale, Option("quick: smaller tasks, 8 seeds. paper: the papers' sizes, 16 seeds.")
+    ] = "quick"
+    seeds: Annotated[
+        int | None, Option("Seeds per setting; intervals need at least 8.", least=1)
+    ] = None
+    until: Annotated[
+        str | None,
+        Option(
+            "decided: look at each claim with 8 seeds, then 16, 32 and 64 until it is decided, "
+            "with intervals so wide that all looks together err in at most 5 % of cases.",
+            choices=("decided",),
+        ),
+    ] = None
+    strict: Annotated[
+        bool, Option("Exit with code 4 while a claim is inconclusive, not run or only reported.")
+    ] = False
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.until is not None and self.seeds is not None:
+            raise AttnlabError(
+                f"--seeds {self.seeds} with --until decided, which chooses the seeds: give one of "
+                "the two"
+            )
+
+    @property
+    def looks(self) -> list[tuple[int, float | None]]:
+        """Seeds and confidence of each look; the errors of several looks add up to that of one.
+
+        >>> looks = ClaimSettings(until="decided").looks
+        >>> [(seeds, round(confidence, 4)) for seeds, confidence in looks]
+        [(8, 0.9903), (16, 0.9917), (32, 0.987), (64, 0.981)]
+        """
+        if self.until is None:
+            return [(self.seeds or _SEEDS[self.scale], None)]
+        spent = [0.0, *(share for _, share in LOOKS)]
+        return [
+            (count, 1 - (share - before))
+            for (count, share), before in zip(LOOKS, spent, strict=False)
+        ]
+
+    @property
+    def folder(self) -> str | None:
+        """Where a command writes if it is not told."""
+        return "results"
+
+    def claims(self, known: Mapping[str, Claim]) -> Sequence[Claim]:
+        """Which claims are asked about: all that are known, unless settings choose."""
+        return list(known.values())
+
+    def command(self, claim: Claim) -> str:
+        """What to type to judge a claim again."""
+        return f"attnlab reproduce {claim.id}{claim.options}{self.words}"
+
+    @property
+    def words(self) -> str:
+        """The options of the command that asks the same."""
+        seeds = "" if self.seeds is None else f" --seeds {self.seeds}"
+        until = "" if self.until is None else " --until decided"
+        return f" --scale {self.scale}{seeds}{until}"
+
+
+class Claims(Experiment[ClaimSettings]):
+    """Some claims, judged together: a sweep that several of them need is run once.
+
+    ``known`` gives all claims by id, of which settings choose.
+    """
+
+    title = "attnlab: claims put to the test"
+
+    def __init__(
+        self,
+        known: Callable[[], Mapping[str, Claim]],
+        *,
+        name: str = "reproduce",
+        settings: type[ClaimSettings] = ClaimSettings,
+        help: str = "",
+    ):
+        self.known, self.name, self.settings, self.help = known, name, settings, help
+
+    def bound(self, settings: ClaimSettings) -> Claims:
+        """The claims that these settings choose."""
+        chosen = {claim.id: claim for claim in settings.claims(self.known())}
+        return Claims(lambda: chosen, name=self.name, settings=self.settings, help=self.help)
+
+    def measure(self, settings: ClaimSettings, bench: Bench) -> Data:
+        """Look at the claims until all are decided or no look is left, and judge them."""
+        from attnlab.lab._run import stored_content
+
+        claims = self.known()
+        entries: dict[str, dict[str, Any]] = {}
+        looks = {**stored_content(bench.folder, self.name).get("looks", {})}
+        data: dict[str, xr.Dataset] = {}
+        for seeds, confidence in settings.looks:
+            open_claims = [
+                claim
+                for claim in claims.values()
+                if entries.get(claim.id, {}).get("verdict") not in ("holds", "fails")
+            ]
+            look = _Look(settings.scale, seeds, confidence)
+            look.run(open_claims, bench)
+            for claim in open_claims:
+                entry = look.judge(claim)
+                looks[claim.id] = _with_look(looks.get(claim.id, []), entry, settings.scale, seeds)
+                entry |= {"command": settings.command(claim), "looks": looks[claim.id]}
+                entries[claim.id] = entry
+            data |= look.data()
+        bench.found |= {"claims": [entries[name] for name in claims], "looks": looks}
+        return data
+
+    def answers(self, settings: ClaimSettings, data: Data, found: Mapping[str, Any]) -> Answers:
+        """How many claims hold, and what is undecided or contradicts expectation."""
+        entries = found["claims"]
+        seeds = max((entry["looks"][-1]["seeds"] for entry in entries), default=0)
+        asked = [entry for entry in entries if entry["verdict"] not in ("reported", "not run")]
+        held = sum(entry["verdict"] == "holds" for entry in entries)
+        summary = f"{held} of {len(asked)} claims hold in {seeds} seeds at {settings.scale} scale."
+        open_ = sum(entry["verdict"] == "inconclusive" for entry in entries)
+        summary += f" {open_} of them {'is' if open_ == 1 else 'are'} undecided." if open_ else ""
+        return Answers(
+            question="Which claims about training attention models hold, when they are put to the "
+            "test?",
+            summary=(summary,),
+            facts={"scale": settings.scale, "seeds": seeds, "sweeps": self._sweep_names()},
+        )
+
+    def _sweep_names(self) -> list[str]:
+        return list(_sweeps(list(self.known().values())))
+
+    def sections(self, record: Record) -> list[Section]:
+        """A section for each claim."""
+        return [self.section(entry, record.data) for entry in record.content["claims"]]
+
+    def section(self, entry: Mapping[str, Any], data: Data) -> Section:
+        """One claim; a figure that cannot be drawn is replaced by a notice that says why."""
+        notes = tuple(entry["notes"])
+        try:
+            figures = tuple(self.figures(entry, data))
+        except Exception as error:
+            figures = ()
+            notes = (f"The figures cannot be drawn: {_where(error)}.", *notes)
+        return Section.from_claim(
+            entry, title=entry["title"], figures=figures, command=entry["command"], body=notes
+        )
+
+    def figures(self, entry: Mapping[str, Any], data: Data) -> Sequence[Figure]:
+        """The claim's own figures, or every criterion's value run by run."""
+        if entry["verdict"] == "not run":
+            return ()
+        claim = self.known().get(entry["id"])
+        if claim is not None and claim.figures is not None:
+            return claim.figures(data)
+        return _criteria_figure(entry)
+
+    def shown(self, record: Record) -> Iterable[str | TextTable]:
+        """The table of verdicts, and how many claims are decided."""
+        entries = record.content["claims"]
+        yield _verdict_table(entries)
+        yield from _ending(entries)
+
+    def exit_code(self, settings: ClaimSettings, record: Record) -> int:
+        """3 if a verdict contradicts what was expected, 4 if it should be decided and is not."""
+        entries = record.content["claims"]
+        if any(contradicts(entry) for entry in entries):
+            return 3
+        return 4 if settings.strict and any(e["verdict"] in _UNDECIDED for e in entries) else 0
+
+    def failed_runs(self, record: Record) -> str:
+        """How many runs failed."""
+        failed = sum(entry["runs"]["failed"] for entry in record.content["claims"])
+        return (
+            f"too many runs failed ({failed}); `attnlab runs {record.folder}` groups them by cause"
+        )
+
+
+@dataclass(frozen=True)
+class _Look:
+    """One look at some claims: the runs of each sweep, what was measured, and why some was not."""
+
+    scale: Scale
+    seeds: int
+    confidence: float | None
+    results: dict[str, Results] = field(default_factory=dict)
+    measured: dict[str, dict[str, xr.Dataset]] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
+
+    def run(self, claims: Sequence[Claim], bench: Bench) -> None:
+        """Run and measure every sweep that the claims need."""
+        sweeps = _sweeps(claims)
+        for number_, (name, sweep) in enumerate(sweeps.items()):
+            bench.stage(f"sweep {number_ + 1} of {len(sweeps)}: {name}")
+            self._run_sweep(sweep, bench)
+
+    def _run_sweep(self, sweep: Sweep, bench: Bench) -> None:
+        try:
+            plan = sweep.plan(self.scale, self.seeds)
+        except MissingData as error:
+            self.absent[sweep.name] = str(error)
+            return
+        folder = f"{al.runs.slug(sweep.name)}-{self.scale}"
+        results = self.results[sweep.name] = bench.sweep(plan, folder, required=False)
+        try:
+            arms = al.lab.split_arms(results.dataset(), keep_failed=True)
+            self.measured[sweep.name] = sweep.measured(arms, self.confidence)
+        except AttnlabError as error:
+            self.absent[sweep.name] = f"the sweep {sweep.name!r} could not be measured: {error}"
+        except Exception as error:
+            raise AttnlabError(
+                f"measuring the sweep {sweep.name!r} raises {_where(error)}"
+            ) from error
+
+    def data(self) -> dict[str, xr.Dataset]:
+        """All measured data sets by name."""
+        data: dict[str, xr.Dataset] = {}
+        for name, parts in self.measured.items():
+            twice = set(parts) & set(data)
+            if twice:
+                raise AttnlabError(
+                    f"the sweep {name!r} measures {min(twice)!r}, as another sweep does: name it "
+                    "otherwise"
+                )
+            data |= parts
+        return data
+
+    def judge(self, claim: Claim) -> dict[str, Any]:
+        """The claim's entry in the record."""
+        names = [sweep.name for sweep in claim.sweeps]
+        runs = self._runs(names)
+        missing = [name for name in names if name not in self.measured]
+        try:
+            if missing:
+                absent = self.absent[missing[0]]
+                return claim.judge(None, runs, absent=absent, confidence=self.confidence)
+            data = {k: one for name in names for k, one in self.measured[name].items()}
+            return claim.judge(data, runs, confidence=self.confidence)
+        except AttnlabError:
+            raise
+        except Exception as error:
+            raise AttnlabError(f"judging the claim {claim.id!r} raises {_where(error)}") from error
+
+    def _runs(self, names: Sequence[str]) -> dict[str, Any]:
+        """Counts of the runs behind a claim, and of what they died."""
+        results = [self.results[name] for name in names if name in self.results]
+        counts = {k: sum(getattr(r, k) for r in results) for k in ("asked", "finished", "failed")}
+        runs: dict[str, Any] = counts
+        for name in ("stale", "reused"):  # runs that other code made
+            count = sum(getattr(one, name) for one in results)
+            runs |= {name: count} if count else {}
+        groups = [group for one in results for group in one.failures]
+        runs["causes"] = [{"cause": group.cause, "count": group.count} for group in groups]
+        return runs
+
+
+def _with_look(
+    earlier: list[dict[str, Any]], entry: Mapping[str, Any], scale: str, seeds: int
+) -> list[dict[str, Any]]:
+    """The looks at a claim with this one, unless it is the last one again."""
+    look = {
+        "scale": scale,
+        "seeds": seeds,
+        "confidence": entry["confidence"],
+        "verdict": entry["verdict"],
+        "statistics": [criterion["statistic"] for criterion in entry["criteria"]],
+    }
+    if earlier and {key: earlier[-1].get(key) for key in look} == look:
+        return earlier
+    return [*earlier, look | {"date": time.strftime("%Y-%m-%d")}]
+
+
+def _sweeps(claims: Sequence[Claim]) -> dict[str, Sweep]:
+    """The sweeps of some claims, each once; two of one name would overwrite each other's runs."""
+    sweeps: dict[str, Sweep] = {}
+    for sweep in (sweep for claim in claims for sweep in claim.sweeps):
+        if sweeps.setdefault(sweep.name, sweep) is not sweep:
+            raise AttnlabError(f"two sweeps are named {sweep.name!r}: give each its own name")
+    return sweeps
+
+
+def _where(error: Exception) -> str:
+    """An exception in words, with its place outside of installed libraries, if there is one."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "site-packages" not in frame.filename]
+    place = f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
+    return f"{type(error).__name__}: {error}{place}"
+
+
+def _criteria_figure(entry: Mapping[str, Any]) -> list[Figure]:
+    """Every criterion of a claim without figures of its own, run by run."""
+    rows = [_criterion_row(c) for c in entry["criteria"] if _has_dots(c)]
+    rows += [
+        _criterion_row(c, f"control {control['id']}: ")
+        for control in entry["controls"]
+        for c in control["criteria"]
+        if _has_dots(c)
+    ]
+    if not rows:
+        return []
+    name = f"{entry['id']}.criteria"
+    return [dots_figure(rows, id=name, title="Every criterion, seed by seed", x_label="value")]
+
+
+def _has_dots(criterion: Mapping[str, Any]) -> bool:
+    """Whether every run has a number that an axis from zero can show."""
+    values = criterion["by_seed"]
+    return bool(values) and all(value is not None and value >= 0 for value in values)
+
+
+def _criterion_row(criterion: Mapping[str, Any], prefix: str = "") -> DotRow:
+    threshold = criterion["threshold"]
+    good = "above" if criterion["relation"] == ">=" else "below"
+    limit = threshold[1] if isinstance(threshold, list) else threshold
+    return DotRow(prefix + criterion["name"], criterion["by_seed"], limit, good)
+
+
+def _verdict_table(entries: Sequence[Mapping[str, Any]]) -> TextTable:
+    """Verdict, and every criterion with its number and threshold."""
+    rows: list[tuple[str, ...]] = []
+    for entry in entries:
+        heads = [(entry["id"], entry["reading"]), *[("", "")] * len(entry["criteria"])]
+        if not entry["criteria"]:
+            rows.append((*heads[0], entry["reason"], "", ""))
+        for head, c in zip(heads, entry["criteria"], strict=False):
+            mark = "" if c["reading"] == "holds" else f" ({c['reading']})"
+            runs = f"\n{c['exceptions']}" if c["exceptions"] else ""
+            rows.append((*head, c["name"] + mark + runs, _measured(c), _asked(c)))
+        for ok, words in ((True, "controls as they should"), (False, "controls that failed")):
+            named = [c["id"] for c in entry["controls"] if c["ok"] is ok]
+            rows += [("", "", f"{words}: {', '.join(named)}", "", "")] if named else []
+        rows.append(())
+    return TextTable(("claim", "verdict", "criterion", "measured", "asked"), tuple(rows))
+
+
+def _measured(criterion: Mapping[str, Any]) -> str:
+    value, bounds = measured(criterion)
+    return number(value) if bounds is None else f"{number(value)} {interval(bounds)}"
+
+
+def _asked(criterion: Mapping[str, Any]) -> str:
+    threshold = criterion["threshold"]
+    if isinstance(threshold, list):
+        return f"{number(threshold[0])} … {number(threshold[1])}"
+    return f"{'≥' if criterion['relation'] == '>=' else '≤'} {number(threshold)}"
+
+
+def _ending(entries: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+    """How many claims are decided, what was left undecided, and what contradicts expectation."""
+    undecided = [entry for entry in entries if entry["verdict"] in _UNDECIDED]
+    against = [entry for entry in entries if contradicts(entry)]
+    counts = [f"{n} {v}" for v in _VERDICTS if (n := sum(e["verdict"] == v for e in entries))]
+    decided = len(entries) - len(undecided)
+    yield f"{decided} of {len(entries)} claims are decided: {', '.join(counts)}"
+    for verdict in ("inconclusive", "not run"):
+        named = [f"{e['id']} ({e['reason']})" for e in entries if e["verdict"] == verdict]
+        if named:
+            yield f"{verdict}: " + "; ".join(named)
+    if entries and not undecided and not against:
+        yield "none contradicts what was expected"
+    for entry in against:
+        yield (
+            f"contradiction: {entry['id']} was expected to be {entry['expected']!r} and came out "
+            f"{entry['verdict']!r}"
+        )
+
+
+def reproduce(
+    claims: Sequence[Claim],
+    folder: str | Path,
+    *,
+    scale: Scale = "quick",
+    seeds: int | None = None,
+    until: str | None = None,
+    **more: Any,
+) -> Record:
+    """Put claims to the test in a folder; ``more`` as for `attnlab.lab.run`.
+
+    ``seeds`` is 8 at quick and 16 at paper scale unless given. ``until="decided"`` looks at a claim
+    with 8 seeds and, as long as it is undecided, with 16, 32 and 64. Its intervals are wider for
+    that: the chances of a wrong verdict at all looks together add up to 5 %. More seeds by hand
+    until a verdict turns have no such guarantee; every look is recorded.
+    """
+    from attnlab.lab._run import run
+
+    known = {claim.id: claim for claim in claims}
+    settings = ClaimSettings(scale=scale, seeds=seeds, until=until)
+    return run(Claims(lambda: known), settings, folder, **more)

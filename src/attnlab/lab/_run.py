@@ -1,0 +1,193 @@
+"""Running an experiment: folder, sweeps, record and page, once for all of them."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from attnlab._errors import AttnlabError
+from attnlab._places import is_file, listed, place, reading
+from attnlab.lab._experiment import Answers, Bench, Experiment, Interrupted
+from attnlab.lab._settings import Settings
+from attnlab.report import Card, Page, Section, told, write_folder
+from attnlab.runs import (
+    AbstractExecutor,
+    Event,
+    executor_for,
+    load_record,
+    provenance,
+    save_record,
+    told_stale,
+)
+from attnlab.runs import read_record as read_content
+
+FILE = "record.json"
+SCHEMA = 1
+_FIELDS = {"experiment": str, "about": {str: object}, "content": {str: object}}
+_IN_PAGE = ("title", "question", "summary", "cards", "absent", "settings", "command")
+
+
+@dataclass(frozen=True)
+class Record:
+    """What an experiment left in a folder.
+
+    - ``experiment``: its name; ``data``: the measured data sets by name;
+    - ``about``: title, question, ``summary``, ``cards``, ``settings``, ``absent``, command and
+      provenance, and ``stale``, in words, where other code made some of the stored runs;
+    - ``content``: what else the experiment answers, such as the verdicts of claims.
+    """
+
+    experiment: str
+    folder: Path
+    data: dict[str, xr.Dataset]
+    about: dict[str, Any]
+    content: dict[str, Any] = field(default_factory=dict)
+    interrupted: bool = False
+    ok: bool = True
+
+    @property
+    def cards(self) -> tuple[Card, ...]:
+        """The answers."""
+        return tuple(Card(**entry) for entry in self.about["cards"])
+
+
+def run(
+    experiment: Experiment[Any],
+    settings: Settings,
+    folder: str | Path,
+    *,
+    processes: int | None = None,
+    executor: AbstractExecutor | None = None,
+    progress: bool | None = None,
+    on_stage: Callable[[str], None] | None = None,
+    on_event: Callable[[Event], None] | None = None,
+    command: str = "",
+    keep: bool = False,
+) -> Record:
+    """Ask the question: run what it needs, measure, answer, and write ``record.json`` and the page.
+
+    Interrupted at any moment and called again, it resumes; finished, it computes nothing again. A
+    page that cannot be drawn is an error, after the record was stored. ``keep`` as in `run_plan`.
+    """
+    experiment = experiment.bound(settings)
+    out = checked_folder(folder, experiment.name)
+    started = time.monotonic()
+    with executor_for(processes, executor) as chosen:
+        bench = Bench(out, chosen, progress, on_stage, on_event, keep)
+        try:
+            data = dict(experiment.measure(settings, bench))
+        except Interrupted:
+            return Record(experiment.name, out, {}, {}, interrupted=True)
+    content = bench.found
+    answers = experiment.answers(settings, data, content)
+    about = _about(experiment, answers, command) | provenance(time.monotonic() - started)
+    stale = told_stale(bench.results)
+    about |= {"stale": stale} if stale else {}
+    stored = {"experiment": experiment.name, "about": about, "content": content}
+    save_record(out, FILE, SCHEMA, stored, data)
+    ok = all(each.ok for each in bench.results)
+    record = Record(experiment.name, out, data, about, content, ok=ok)
+    write_page(experiment, record)
+    return record
+
+
+def _about(experiment: Experiment[Any], answers: Answers, command: str) -> dict[str, Any]:
+    facts = {k: list(v) if isinstance(v, tuple) else v for k, v in answers.facts.items()}
+    return {
+        "title": experiment.title,
+        "question": answers.question,
+        "summary": list(answers.summary) or [card.text for card in answers.cards],
+        "cards": [asdict(card) for card in answers.cards],
+        "absent": dict(answers.absent),
+        "settings": facts,
+        "command": command,
+    }
+
+
+def page(experiment: Experiment[Any], record: Record) -> Page:
+    """The page of a record. Nothing is computed."""
+    about, cards = record.about, record.cards
+    on_cards = {card.text for card in cards}  # what a card says need not be said twice
+    summary = [sentence for sentence in about["summary"] if sentence not in on_cards]
+    again = Section(
+        id="again",
+        title="Reproduce this",
+        statement="The same settings give the same numbers.",
+        command=about["command"],
+        facts={str(key): told(value) for key, value in about["settings"].items()},
+    )
+    sections = tuple(experiment.sections(record))
+    origin = {str(k).capitalize(): told(v) for k, v in about.items() if k not in _IN_PAGE}
+    return Page(
+        title=about["title"],
+        question=about["question"],
+        summary=" ".join(summary),
+        sections=(*sections, again) if about["command"] or about["settings"] else sections,
+        cards=cards,
+        provenance=origin,
+    )
+
+
+def write_page(experiment: Experiment[Any], record: Record) -> Path:
+    """Write ``report.html``, and each figure's drawing and data in ``figures/``."""
+    try:
+        drawn = page(experiment, record)
+    except (AttnlabError, OSError):
+        raise
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        raise AttnlabError(
+            f"the page of {record.folder} cannot be drawn ({type(error).__name__}: {error}; "
+            f"{Path(last.filename).name}, line {last.lineno}): the record holds other content than "
+            "the page needs; run the command again"
+        ) from error
+    return write_folder(drawn, record.folder)
+
+
+def checked_folder(folder: str | Path, name: str) -> Path:
+    """The folder or URL to write to; refused if it is a file or holds another experiment's record."""
+    out = place(folder)
+    with reading(out):
+        present = listed(out)
+        is_taken = not present and is_file(out)
+    if is_taken:
+        raise AttnlabError(f"{out} is a file; expected a folder, or a name that is free")
+    if FILE in present:
+        other = _experiment_of(out)
+        if other not in (None, name):
+            raise AttnlabError(
+                f"{out} holds what `attnlab {other}` wrote; give another folder (--out)"
+            )
+    return out
+
+
+def _experiment_of(folder: Path) -> str | None:
+    """Whose record lies in a folder; ``None`` where it cannot be read and will be written again."""
+    try:
+        return str(read_content(folder, FILE, SCHEMA, _FIELDS, "attnlab")["experiment"])
+    except AttnlabError:
+        return None
+
+
+def read_record(folder: str | Path) -> Record:
+    """What an experiment wrote. Nothing is computed."""
+    out = place(folder)
+    stored, data = load_record(out, FILE, SCHEMA, _FIELDS, "attnlab reproduce")
+    return Record(stored["experiment"], out, data, stored["about"], stored["content"])
+
+
+def stored_content(folder: Path, experiment: str) -> Mapping[str, Any]:
+    """The content of an earlier record of this experiment; empty where there is none to read."""
+    if not is_file(folder / FILE):
+        return {}
+    try:
+        stored = read_content(folder, FILE, SCHEMA, _FIELDS, "attnlab reproduce")
+    except AttnlabError:  # damaged, or of another version: it is about to be written again
+        return {}
+    return stored["content"] if stored["experiment"] == experiment else {}

@@ -1,0 +1,200 @@
+"""The work function behind every question about minima: one problem, many starts, each certified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from attnlab.landscape import (
+    MeanSquare,
+    Problem,
+    certify,
+    find_saddles,
+    flatness,
+    group_points,
+    minimise,
+)
+from attnlab.models import (
+    BaselineConfig,
+    Gate,
+    KnownAttentionConfig,
+    KnownWeightsConfig,
+    MultiLayerConfig,
+    SelfAttentionConfig,
+    make_label_teacher,
+    make_teacher,
+    trained_parts,
+)
+from attnlab.papers.liu2021.settings import FLATNESS, ON_VECTORS, PointSettings
+from attnlab.runs import RunContext
+
+
+def find_points(s: PointSettings, context: RunContext) -> xr.Dataset:
+    """Stationary points of one problem from every start, certified; labelled data, dimension
+    ``start``.
+
+    ``kind`` as ``certify`` calls it, ``distance`` from there to the stationary point by Newton's
+    method, ``error`` (``E(ŷ − g)²/Var g`` on noiseless points, or the share of wrong labels),
+    ``loss`` without and ``value`` with the penalty, ``gradient``, ``norm``, ``smallest`` and
+    ``largest`` eigenvalue, ``zero_modes``, ``down`` (negative eigenvalues), ``group`` (equal points
+    share a number, −1 if not stationary), ``scale`` of the start; with ``flat`` the measures of
+    flatness.
+    """
+    key = jax.random.fold_in(jax.random.key(context.root_seed), s.seed)
+    made = make_problem(s, key)
+    search = find_saddles if s.saddles else minimise
+    found = search(made.problem, made.starts)
+    thetas = jnp.asarray(found.theta.values)
+    certificates = [certify(made.problem, theta, error=made.error(theta)) for theta in thetas]
+    group = np.full(s.starts, -1)
+    still = np.flatnonzero([c.stationary for c in certificates])
+    if still.size:
+        group[still] = group_points(made.problem, thetas[still])
+    columns: dict[str, Any] = {
+        "kind": [c.kind for c in certificates],
+        "distance": [np.nan if c.distance is None else c.distance for c in certificates],
+        "error": [c.error for c in certificates],
+        "smallest": [c.smallest.value for c in certificates],
+        "largest": [c.largest.value for c in certificates],
+        "zero_modes": [c.zero_modes for c in certificates],
+        "down": [c.inertia[0] if c.inertia else 0 for c in certificates],
+        "delta": [c.delta for c in certificates],
+        "group": group,
+        "scale": [s.scales[k % len(s.scales)] for k in range(s.starts)],
+        "status": found.status.values,
+    }
+    columns |= {name: found[name].values for name in ("loss", "value", "gradient", "norm")}
+    if s.flat:
+        minima = np.array([c.kind == "minimum" for c in certificates])
+        if s.flat == "lowest" and minima.any():
+            minima = np.arange(s.starts) == np.where(minima, found.value.values, np.inf).argmin()
+        columns |= _flat(made.problem, thetas, minima.tolist())
+    data = xr.Dataset({name: ("start", np.asarray(values)) for name, values in columns.items()})
+    data = data.assign_coords(start=np.arange(s.starts)).assign(parameters=made.problem.parameters)
+    return data.assign(theta=(("start", "parameter"), found.theta.values)) if s.keep else data
+
+
+@dataclass(frozen=True)
+class Made:
+    """A problem, where its search starts (starts, parameters), and the prediction error of a point."""
+
+    problem: Problem
+    starts: jax.Array
+    error: Callable[[Any], float]
+
+
+def make_problem(s: PointSettings, key: jax.Array) -> Made:
+    """The problem that a key draws: teacher, samples, test points, starts."""
+    teacher_key, data_key, test_key, start_key = (jax.random.fold_in(key, k) for k in range(4))
+    teacher, config = _teacher(s, teacher_key), _config(s)
+    count = s.samples if s.drawn is None else s.drawn
+    train, test = (
+        _drawn(s, teacher, count, data_key, True),
+        _drawn(s, teacher, s.test_points, test_key, False),
+    )
+    if s.shuffled:
+        train["y"] = jax.random.permutation(jax.random.fold_in(data_key, 1), train["y"])
+    # Of the samples drawn only the first n count: mean over all of weight² r² is mean over those of
+    # r².
+    train["weight"] = jnp.where(jnp.arange(count) < s.samples, (count / s.samples) ** 0.5, 0.0)
+    loss = _loss(s)
+    models = [
+        _scaled(config, s.scales[k % len(s.scales)]).init(jax.random.fold_in(start_key, k))
+        for k in range(s.starts)
+    ]
+    problem = Problem.of(models[0], loss, train, l2=s.l2, trained=trained_parts)
+    starts = jnp.stack([problem.flatten(model) for model in models])
+
+    def error(theta: Any) -> float:
+        outputs = _outputs(problem.model(theta), test)
+        if s.classes:
+            return float(jnp.mean((outputs > 0) != (test["y"] > 0)))
+        return float(jnp.mean((outputs - test["y"]) ** 2) / jnp.var(test["y"]))
+
+    return Made(problem, starts, error)
+
+
+def _attention() -> SelfAttentionConfig:
+    """docs/theory.md#b3: t=2, p=3, d_q=d_v=2, d=3, logits × 3/d_q."""
+    return SelfAttentionConfig(
+        embedding_dim=2, words=3, key_dim=2, value_dim=2, hidden=3, scale="dim", factor=3.0
+    )
+
+
+def _teacher(s: PointSettings, key: jax.Array) -> Any:
+    kind: str
+    sizes: dict[str, Any]
+    if s.model in ON_VECTORS:
+        kind, sizes = "gate", {"features": 8, "relevant": 2, "hidden": 4}
+    elif s.model == "multi-layer":
+        kind, sizes = "multi-layer", {"attention": _attention(), "depth": 2}
+    else:
+        kind, sizes = "self-attention", {"attention": _attention()}
+    if s.classes:
+        return make_label_teacher(kind, key=key, **sizes)
+    return make_teacher(kind, key=key, noise_std=s.noise_std, **sizes)
+
+
+def _config(s: PointSettings) -> Any:
+    base = _attention()
+    return {
+        "baseline": BaselineConfig(8, 4),
+        "known-attention": KnownAttentionConfig(BaselineConfig(8, 4), Gate((0, 1), 8)),
+        "words-baseline": BaselineConfig(base.embedding_dim * base.words, 5),
+        "known-weights": KnownWeightsConfig(base),
+        "known-weights-plain": KnownWeightsConfig(base, values=False),
+        "self-attention": base,
+        "multi-layer": MultiLayerConfig(base, 2),
+    }[s.model]
+
+
+def _scaled(config: Any, scale: float) -> Any:
+    """The configuration with larger or smaller initial weights."""
+    if hasattr(config, "base"):
+        return replace(config, base=replace(config.base, init_scale=scale))
+    return replace(config, init_scale=scale)
+
+
+def _drawn(s: PointSettings, teacher: Any, n: int, key: jax.Array, noisy: bool) -> dict[str, Any]:
+    x, y = teacher.sample(n, key=key, noisy=noisy)
+    data = {"x": x, "y": 2.0 * y.astype(x.dtype) - 1.0 if s.classes else y}
+    if s.model.startswith("known-weights"):
+        data["a"] = eqx.filter_jit(lambda model, x: jax.vmap(model.attentions)(x))(teacher.model, x)
+    return data
+
+
+def _outputs(model: Any, data: Any) -> Any:
+    return (
+        jax.vmap(model.weighted)(data["x"], data["a"])
+        if "a" in data
+        else jax.vmap(model)(data["x"])
+    )
+
+
+def _differences(model: Any, data: Any) -> Any:
+    return data["weight"] * (_outputs(model, data) - data["y"])
+
+
+def _logistic(model: Any, data: Any) -> Any:
+    """Cross-entropy of labels ±1."""
+    return jnp.mean(data["weight"] ** 2 * jax.nn.softplus(-data["y"] * _outputs(model, data)))
+
+
+def _loss(s: PointSettings) -> Any:
+    return _logistic if s.classes else MeanSquare(_differences)
+
+
+def _flat(problem: Problem, thetas: Any, wanted: list[bool]) -> dict[str, list[float]]:
+    """The measures at certified minima, nan elsewhere."""
+    rows = [
+        flatness(problem, theta).measures if ok else {}
+        for theta, ok in zip(thetas, wanted, strict=True)
+    ]
+    return {f"flat_{name}": [row.get(name, np.nan) for row in rows] for name in FLATNESS}

@@ -1,0 +1,176 @@
+"""SEN: along training, a topic word's score determines the norm of its embedding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attnlab.lab import (
+    Claim,
+    Control,
+    Criterion,
+    Data,
+    Measure,
+    every_run,
+    pooled_median,
+    pooled_p95,
+)
+from attnlab.papers.lu2021 import PAPER
+from attnlab.papers.lu2021.sweeps import Reference, UnderAdam, reference
+from attnlab.report import (
+    Figure,
+    head_name,
+    heat_table,
+    number,
+    sen_error_figure,
+    sen_relation,
+    theory_figure,
+)
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_SIMPLE = ["fixed", "linear"]  # heads whose relation is judged in its plain form
+_MEDIAN, _P95, _MAX = 0.004, 0.008, 0.015
+_MOSTLY = 0.05  # an error up to here is called kept in part
+
+
+def within(prefix: str, measure: Measure) -> tuple[Criterion, ...]:
+    """The claim's bounds on the relation's error."""
+    return (
+        Criterion(f"{prefix}, median", measure, pooled_median <= _MEDIAN),
+        Criterion(f"{prefix}, p95", measure, pooled_p95 <= _P95),
+        Criterion(f"{prefix}, max", measure, every_run <= _MAX),
+    )
+
+
+def corrected(data: Data, head: str | list[str]) -> xr.DataArray:
+    """Error of the form corrected for finite steps; before step 10 there is little to correct."""
+    return Reference.sen_error_corrected(data, head=head, step=slice(10, None))
+
+
+def late_ratio(data: Data) -> xr.DataArray:
+    """Error of the refined over that of the plain form at the last step, median word."""
+    last = Reference.of(data).isel(step=-1).sel(head="fixed")
+    return last[Reference.sen_error_refined].median("word") / last[Reference.sen_error].median(
+        "word"
+    )
+
+
+def figures(data: Data) -> list[Figure]:
+    """The relation's curve, the norm predicted along training, its error, and the worst words."""
+    runs = Reference.of(data)
+    fixed = runs.sel(head="fixed")
+    words = fixed["word"].values.tolist()[:4]
+    left = fixed.sizes["word"] - len(words)
+    first = f" The first {len(words)} of {fixed.sizes['word']} words." if left else ""
+    bounds = {
+        f"median ≤ {100 * _MEDIAN:g} %": 100 * _MEDIAN,
+        f"largest ≤ {100 * _MAX:g} %": 100 * _MAX,
+    }
+    return [
+        sen_relation(fixed, caption="Topic words of all seeds under the fixed head."),
+        theory_figure(
+            fixed["step"].values,
+            {word: fixed[Reference.scaled_norm].sel(word=word) for word in words},
+            {word: fixed[Reference.predicted_scaled_norm].sel(word=word) for word in words},
+            id="sen_theory",
+            title="The norm predicted from the score alone",
+            y_label="|q||ν|",
+            singles=6,
+            caption="Fixed head. Lines are medians over seeds, the band holds 80 % of the measured "
+            f"runs, below is the difference in % of the prediction.{first}",
+        ),
+        sen_error_figure(
+            runs, lines=bounds, note="The dotted lines are the claim's bounds on the plain form. "
+        ),
+        _worst_words(runs),
+    ]
+
+
+def _worst_words(runs: xr.Dataset) -> Figure:
+    """Where each word is worst: how far, when, in which run."""
+    heads, words = (runs[dim].values.tolist() for dim in ("head", "word"))
+    cells, tones = [], []
+    for word in words[:12]:
+        errors = [runs[Reference.sen_error].sel(head=head, word=word) for head in heads]
+        found = [_worst(error.transpose("seed", "step")) for error in errors]
+        cells.append([text for text, _ in found])
+        tones.append([tone for _, tone in found])
+    return heat_table(
+        [str(word) for word in words[:12]],
+        [head_name(head) for head in heads],
+        cells,
+        id="sen_worst",
+        tones=tones,
+        title="Where each word is worst",
+        caption="Largest error of the plain form over all steps and seeds, and where it is. Kept: "
+        f"at most {100 * _MAX:g} %, in part: at most {100 * _MOSTLY:g} %, else broken.",
+    )
+
+
+def _worst(error: xr.DataArray) -> tuple[str, str]:
+    values = np.nan_to_num(error.values, nan=-1.0)
+    worst = float(values.max())
+    if worst < 0:
+        return "–", ""
+    step = error["step"].values[int(values.argmax()) % values.shape[1]]
+    tone = "good" if worst <= _MAX else "mixed" if worst <= _MOSTLY else "bad"
+    return f"{number(100 * worst)} %, step {step}", tone
+
+
+claim = Claim(
+    id="lu2021.sen",
+    rank=1,
+    title="A word's score determines the norm of its embedding",
+    statement="Along training, s + (e^s − 1)/m = ½|q|²(|ν|² − |ν₀|²) for every topic word, "
+    "whatever the head.",
+    source=f"{PAPER}, section 4: score and embedding norm",
+    sweeps=(reference,),
+    criteria=(
+        *within(
+            "relative error, fixed and linear head",
+            lambda data: Reference.sen_error(data, head=_SIMPLE),
+        ),
+        Criterion(
+            "with I₁ from step 10, fixed and linear head, max",
+            lambda data: corrected(data, _SIMPLE),
+            every_run <= 0.005,
+        ),
+        Criterion(
+            "with I₁ from step 10, two-layer head, p95",
+            lambda data: corrected(data, "two_layer"),
+            pooled_p95 <= 0.005,
+        ),
+        Criterion(
+            "with I₁ from step 10, two-layer head, max",
+            lambda data: corrected(data, "two_layer"),
+            every_run <= 0.04,
+        ),
+        Criterion(
+            "late error, refined over plain form, fixed head, median",
+            late_ratio,
+            pooled_median <= 0.6,
+        ),
+    ),
+    controls=(
+        Control(
+            "wrong query",
+            "|q| taken 1.2 times too large must not fit.",
+            within("|q| × 1.2", lambda data: Reference.sen_error_wrong_query(data, head=_SIMPLE)),
+        ),
+        Control(
+            "Adam",
+            "Adam does not follow the gradient, so the relation must not fit its runs.",
+            within("Adam", UnderAdam.sen_error),
+        ),
+    ),
+    how_measured="Relative error of the predicted |q||ν| for the topic words with s > 0.05, at "
+    "every recorded step of all runs. The plain form uses m = 20; the corrected one adds |q|² I₁, "
+    "what descent misses of the flow; the refined one measures the other words' weight and context "
+    "instead of assuming them.",
+    refuted_by="An error above the bound, a wrong |q| that fits as well, or Adam's runs fitting as "
+    "well.",
+    figures=figures,
+)

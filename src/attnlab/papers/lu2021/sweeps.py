@@ -1,0 +1,231 @@
+"""Grids and declared variables that the claims of this paper share (docs/theory.md#a3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import attnlab as al
+from attnlab.lab import Data, Grid, Scale, Sweep, Table, variable
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+WORK = "attnlab.papers.lu2021.runs:train_topic"
+HEADS = ("fixed", "linear", "two_layer")
+OTHERS = 20  # words besides a topic word in a sentence of the reference task
+ADAM = {"optimizer": "adam", "step_size": 0.01}
+
+# Quick runs are smaller, not shorter: sentences and dictionary shrink, words per sentence and steps
+# stay, since what is claimed of the end of training needs its steps. Theory's error falls with the
+# number of sentences, so where a prediction is judged the task keeps its size, and half of the
+# seeds do.
+SMALL: dict[Scale, dict[str, Any]] = {
+    "paper": {},
+    "quick": {"sentences": 400, "test_sentences": 200, "dictionary": 500},
+}
+
+
+def fewer(scale: Scale, seeds: int) -> int:
+    """Fewer seeds where runs are large and what is judged is a bound."""
+    return max(1, seeds // 2) if scale == "quick" else seeds
+
+
+class Relation(Table):
+    """The score–norm relation along training, of every topic word."""
+
+    score = variable("score s of a topic word")
+    query_norm = variable("|q|")
+    loss = variable("training loss")
+    accuracy_test = variable("test accuracy")
+    scaled_norm = variable("|q||ν|, measured")
+    predicted_scaled_norm = variable("|q||ν| that the relation predicts from the score alone")
+    sen_error = variable("relative error of the plain form, where s > 0.05")
+    sen_error_wrong_query = variable("the same with |q| taken 1.2 times too large")
+    sen_error_corrected = variable("with |q|² I₁, what descent misses of the flow", optional=True)
+    sen_error_refined = variable("with the other words' weight measured", optional=True)
+    identity_error = variable("relative difference of the exact identity's sides", optional=True)
+    score_sum_error = variable("|Σs| / Σ|s| over all words", optional=True)
+
+
+class Reference(Relation, label="reference"):
+    """The reference task under each head, with what the reduced model predicts of it."""
+
+    attention = variable("attention on a topic word in its own sentences")
+    separation_score = variable("AUC of scores, topic against other words")
+    separation_norm = variable("AUC of norms, topic against other words")
+    predicted_score = variable("score that the reduced model predicts")
+    predicted_norm = variable("norm that it predicts")
+    predicted_attention = variable("attention that it predicts")
+    predicted_loss = variable("loss that it predicts")
+    rank_agreement = variable("Spearman's correlation of score and norm along training")
+    dip = variable("whether the score falls below its start first")
+    onset = variable("step at which a score reaches half of its last value")
+    predicted_onset = variable("the same, predicted")
+    settled = variable("whether the loss has fallen to 0.1 at the last step")
+    score_error = variable("relative error of the predicted score, along training")
+    final_error = variable("relative error of the predicted score at the last step, if settled")
+    onset_error = variable("relative error of the predicted onset")
+    halved_score_error = variable("as score_error, m halved")
+    halved_final_error = variable("as final_error, m halved")
+    halved_onset_error = variable("as onset_error, m halved")
+
+
+class Endings(Table, label="endings"):
+    """Every word of the dictionary at the end of training."""
+
+    final_score = variable("score at the last step")
+    final_norm = variable("norm at the last step")
+    final_separation_score = variable("AUC of final scores, topic against other words")
+    final_separation_norm = variable("AUC of final norms, topic against other words")
+
+
+class UnderAdam(Relation, label="Adam"):
+    """The reference task under Adam, which does not follow the gradient."""
+
+
+def _reference_grid(scale: Scale, seeds: int) -> Grid:
+    rows = 200 if scale == "paper" else 100
+    base = {"record": "relation", "surroundings": True, "predict": True, "rows": rows}
+    # The longest first, so that no process waits at the end.
+    arms = {head: base | {"head": head, "ending": True} for head in reversed(HEADS)}
+    arms["Adam"] = SMALL[scale] | {"record": "relation", "surroundings": True, "steps": 2500} | ADAM
+    counts = dict.fromkeys(arms, fewer(scale, seeds))
+    if scale == "quick":
+        counts["two_layer"] = max(1, seeds // 4)  # its steps take three times as long
+    return Grid(arms, counts)
+
+
+def _measure_reference(arms: Data) -> Data:
+    recorded = (
+        Reference.attention,
+        Reference.separation_score,
+        Reference.separation_norm,
+        Reference.predicted_score,
+        Reference.predicted_norm,
+        Reference.predicted_attention,
+        Reference.predicted_loss,
+    )
+    heads, endings = [], []
+    for head in HEADS:
+        run = arms[head]
+        found = measure_relation(run).merge(predicted_errors(run))
+        found[Reference.rank_agreement] = log_agreement(run)
+        found[Reference.dip] = al.dynamics.suppression(run).dip.where(finished(run))
+        heads.append(found.merge(run[[*map(str, recorded)]]))
+        endings.append(measure_endings(run))
+    return {
+        Reference.label: al.lab.side_by_side(heads, "head", HEADS),
+        Endings.label: al.lab.side_by_side(endings, "head", HEADS),
+        UnderAdam.label: measure_relation(arms["Adam"]),
+    }
+
+
+reference = Sweep(
+    "reference", WORK, _reference_grid, _measure_reference, (Reference, Endings, UnderAdam)
+)
+
+
+def finished(run: xr.Dataset) -> xr.DataArray:
+    """Which runs finished: a run that failed has no score, which is not the same as no dip."""
+    return run.score.notnull().any(["step", "word"])
+
+
+def measure_relation(data: xr.Dataset, others: Any = OTHERS) -> xr.Dataset:
+    """The variables of `Relation` that the runs allow."""
+    d = al.dynamics
+    start = data.norm.sel(step=0, drop=True)
+    norm = d.sen_norm(data.score, others=others, query_norm=data.query_norm, initial_norm=start)
+    wrong = data.assign(query_norm=1.2 * data.query_norm)
+    measured: dict[str, Any] = {
+        Relation.score: data.score,
+        Relation.query_norm: data.query_norm,
+        Relation.loss: data.loss,
+        Relation.accuracy_test: data.accuracy_test,
+        Relation.scaled_norm: data.query_norm * data.norm,
+        Relation.predicted_scaled_norm: norm,
+        Relation.sen_error: d.sen_error(data, others),
+        Relation.sen_error_wrong_query: d.sen_error(wrong, others),
+    }
+    if "i1" in data:
+        measured[Relation.sen_error_corrected] = d.sen_error(data, others, form="corrected")
+    if "i2" in data:
+        measured[Relation.identity_error] = d.identity_error(data)
+    if "score_sum" in data:
+        measured[Relation.score_sum_error] = d.score_sum_error(data)
+    if "others_mass" in data:
+        measured[Relation.sen_error_refined] = d.sen_error(data, others, form="refined")
+    return al.lab.dataset(measured)
+
+
+def measure_endings(run: xr.Dataset) -> xr.Dataset:
+    """The variables of `Endings`, with a coordinate that says which words are topic words."""
+    ends = run[[str(Endings.final_score), str(Endings.final_norm)]]
+    topical = np.arange(ends.sizes["any_word"]) < run.sizes["word"]
+    for of, to in (
+        (Endings.final_score, Endings.final_separation_score),
+        (Endings.final_norm, Endings.final_separation_norm),
+    ):
+        ends[to] = al.dynamics.separation(ends[of], topical, dim="any_word")
+    return ends.assign_coords(topical=("any_word", topical))
+
+
+def log_agreement(data: xr.Dataset, rows: int = 60) -> xr.DataArray:
+    """Rank agreement of score and norm over recorded steps about evenly spaced in the logarithm.
+
+    Training happens in log time: evenly spaced steps would be nearly all from the end, where both
+    only rise.
+    """
+    steps = data.step.values
+    wanted = np.geomspace(max(steps[1], 1), steps[-1], rows)
+    places = np.unique([0, *(int(np.argmin(abs(steps - w))) for w in wanted)])
+    return al.dynamics.rank_agreement(data.score.isel(step=places), data.norm.isel(step=places))
+
+
+def predicted_errors(
+    data: xr.Dataset, *, least_score: float = 0.05, settled: float = 0.1
+) -> xr.Dataset:
+    """Relative errors of the reduced model: along training, at its end, and of the onset.
+
+    Errors are relative to the measured score, and counted wherever it or the prediction is above
+    ``least_score``. The onset is the step at which a score reaches half of its own last value; one
+    that ends below ``least_score`` has none, and where only one of the two has one the error is
+    infinite. A run whose loss is still above ``settled`` at the last step is in the midst of its
+    onset and has no final score yet: its final error is nan.
+    """
+    steps = data.step.values
+
+    def onset_of(score: xr.DataArray) -> xr.DataArray:
+        time = al.dynamics.onset_time(score, time=steps)
+        return time.where(score.isel(step=-1, drop=True) >= least_score)
+
+    onset = onset_of(data.score)
+    done = data.loss.isel(step=-1, drop=True) <= settled
+    found: dict[str, Any] = {
+        Reference.onset: onset,
+        Reference.settled: done.astype(float),
+        Reference.predicted_onset: onset_of(data.predicted_score),
+    }
+    for theory, names in (
+        (
+            data.predicted_score,
+            (Reference.score_error, Reference.final_error, Reference.onset_error),
+        ),
+        (
+            data.halved_score,
+            (
+                Reference.halved_score_error,
+                Reference.halved_final_error,
+                Reference.halved_onset_error,
+            ),
+        ),
+    ):
+        relevant = np.maximum(theory, data.score) > least_score
+        error = (abs(theory - data.score) / data.score.clip(min=least_score)).where(relevant)
+        early = onset_of(theory)
+        missed = onset.isnull() != early.isnull()  # only one of the two rises: as wrong as can be
+        late = (abs(early - onset) / onset).where(~missed, np.inf)
+        ends = error.isel(step=-1, drop=True).where(done)
+        found |= dict(zip(names, (error, ends, late), strict=True))
+    return al.lab.dataset(found)
