@@ -173,9 +173,10 @@ def run_command(name: str, folder: Path) -> None:
     subprocess.run([sys.executable, "-m", "attnlab", *words], cwd=folder, check=True)
 
 
-def run_claims(names: list[str], folder: Path) -> None:
+def run_claims(names: list[str], folder: Path, processes: int | None = None) -> None:
     """Claims at quick scale, those about texts included, into ``folder / "claims"``."""
     words = ["reproduce", *names, "--corpus", "rotten-tomatoes", "--out", "claims"]
+    words += [] if processes is None else ["--processes", str(processes)]
     done = subprocess.run([sys.executable, "-m", "attnlab", *words], cwd=folder, check=False)
     if done.returncode not in (0, 3):
         raise SystemExit(f"attnlab {' '.join(words)}: exit code {done.returncode}")
@@ -196,6 +197,7 @@ def main() -> None:
     )
     parser.add_argument("--store", action="store_true", help="renew the stored numbers")
     parser.add_argument("--reuse", action="store_true", help="compare what the last run left")
+    parser.add_argument("--processes", type=int, help="worker processes; one per core by default")
     parser.add_argument("--tolerance", type=float, default=SAME_MACHINE)
     given = parser.parse_args()
     commands = [name for name in given.names if name in COMMANDS] if given.names else list(COMMANDS)
@@ -208,7 +210,7 @@ def main() -> None:
         found[name] = of_command(BUILD / name)
     if claims or not given.names:
         if not given.reuse:
-            run_claims(claims, BUILD)
+            run_claims(claims, BUILD, given.processes)
         found |= of_claims(BUILD / "claims")
     changed = 0
     for name, new in found.items():

@@ -2,9 +2,9 @@
 
 Each folder is a paper (or a group of our own): ``sweeps.py`` has grids and declared variables that
 its claims share, ``settings.py`` the settings of its work functions, ``runs.py`` (or several
-``…_runs.py``) the work functions themselves, the only modules that load JAX. Every other module
-defines ``claim``, or, for a claim
-about labelled texts, a function ``claim_on(corpus)``.
+``…_runs.py``) the work functions themselves, the only modules that load JAX, ``figures.py`` the
+figures that several claims draw. Every other module defines ``claim``, or, for a claim about
+labelled texts, a function ``claim_on(corpus)``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["GROUPS", "ROTTEN_TOMATOES", "claims", "resolve"]
 
 GROUPS = ("laws", "lu2021", "liu2021", "beyond")
 ROTTEN_TOMATOES = "rotten-tomatoes"  # the corpus that comes with the data extra
-_SHARED = ("settings", "sweeps", "runs")
+_SHARED = ("settings", "sweeps", "runs", "figures")
 
 
 @cache

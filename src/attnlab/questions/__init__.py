@@ -9,10 +9,17 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import attnlab as al
+from attnlab._errors import AttnlabError
 from attnlab.lab import Experiment
 
-__all__ = ["questions"]
+if TYPE_CHECKING:
+    from attnlab.lab import Record
+
+__all__ = ["ask", "questions"]
 
 
 @cache
@@ -24,3 +31,23 @@ def questions() -> dict[str, Experiment]:
             question = importlib.import_module(f"{__name__}.{info.name}").question
             found[question.name] = question
     return found
+
+
+def ask(
+    name: str,
+    folder: str | Path,
+    *,
+    processes: int | None = None,
+    progress: bool | None = None,
+    **settings: Any,
+) -> Record:
+    """Ask the question of a command from Python; ``settings`` are its options by their names.
+
+    Returns the record: data sets, answers, and where the page lies. ``attnlab.lab.run`` has more
+    to choose from, such as the executor.
+    """
+    known = questions()
+    if name not in known:
+        raise AttnlabError(f"no question {name!r}; expected one of {', '.join(known)}")
+    chosen = known[name].settings(**settings)
+    return al.lab.run(known[name], chosen, folder, processes=processes, progress=progress)
