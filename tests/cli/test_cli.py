@@ -54,7 +54,7 @@ def test_help_does_not_import_jax():
         (["reproduce", "laws.identiy"], "did you mean 'laws.identity'"),
         (["reproduce", "--scale", "huge"], "huge"),
         (["reproduce", "--seeds", "0"], "seeds=0: expected at least 1"),
-        (["report", "nowhere"], "has no claims.json"),
+        (["report", "nowhere"], "has no record.json"),
         (["runs", "nowhere"], "is not a folder"),
         (["runs", "."], "holds no sweep"),
         (["check", "nowhere.py"], "does not exist"),
@@ -90,7 +90,7 @@ def test_a_claim_of_ones_own_from_file_to_page(tmp_path):
     page = (out / "report.html").read_text("utf-8")
     assert "Training the keys lowers the loss" in page
     assert list((out / "figures").glob("*.csv"))
-    entry = json.loads((out / "claims.json").read_text("utf-8"))["claims"][0]
+    entry = json.loads((out / "record.json").read_text("utf-8"))["claims"][0]
     assert entry["controls"][0] | {"criteria": []} == {
         "id": "a short query",
         "should": "reject",
@@ -146,7 +146,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert "the same command goes on from there" in errors
+    assert "the same command resumes from there" in errors
     assert "Traceback" not in errors
     finished = json.loads(attnlab("runs", "my_claim", "--json", cwd=tmp_path).stdout)[0]["finished"]
     assert 0 < finished <= 160

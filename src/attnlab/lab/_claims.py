@@ -63,7 +63,7 @@ class ClaimSettings(Settings):
             )
 
     @property
-    def looks(self) -> list[tuple[int, float | None]]:
+    def looks(self) -> list[tuple[int, float]]:
         """Seeds and confidence of each look; the errors of several looks add up to that of one.
 
         >>> looks = ClaimSettings(until="decided").looks
@@ -71,7 +71,7 @@ class ClaimSettings(Settings):
         [(8, 0.9903), (16, 0.9917), (32, 0.987), (64, 0.981)]
         """
         if self.until is None:
-            return [(self.seeds or _SEEDS[self.scale], None)]
+            return [(self.seeds or _SEEDS[self.scale], al.stats.CONFIDENCE)]
         spent = [0.0, *(share for _, share in LOOKS)]
         return [
             (count, 1 - (share - before))
@@ -218,7 +218,7 @@ class _Look:
 
     scale: Scale
     seeds: int
-    confidence: float | None
+    confidence: float
     results: dict[str, Results] = field(default_factory=dict)
     measured: dict[str, dict[str, xr.Dataset]] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)

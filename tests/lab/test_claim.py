@@ -4,26 +4,32 @@ import json
 import math
 import re
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import numpy as np
 import pytest
 import xarray as xr
 
 from attnlab._errors import AttnlabError
-from attnlab.claims import (
-    CLAIMS,
+from attnlab.lab import (
     Claim,
+    ClaimSettings,
     Control,
     Criterion,
+    Grid,
+    Sweep,
     contradicts,
-    read_reproduction,
+    every_run,
+    given_interval,
+    mean,
+    pooled_median,
+    pooled_p95,
+    read_record,
     reproduce,
-    resolve,
+    share,
 )
-from attnlab.claims._reproduce import _looks
+from attnlab.papers import claims, resolve
 from attnlab.stats import interval_of
-from attnlab.studies import Study, arm_plan
 
 
 def values(numbers):
@@ -40,14 +46,14 @@ def claim(
     *criteria, control_value=1.0, should: Literal["reject", "accept"] = "reject", **more
 ) -> Claim:
     control = Control(
-        "wrong", "must fail", (Criterion("c", "every run", values([control_value]), 0.5),), should
+        "wrong", "must fail", (Criterion("c", values([control_value]), every_run <= 0.5),), should
     )
     return Claim(
         id="x.y",
         title="t",
         statement="s",
         source="o",
-        studies=(),
+        sweeps=(),
         criteria=criteria,
         controls=(control,),
         how_measured="h",
@@ -62,28 +68,28 @@ NEAR = np.linspace(0.9, 1.1, 16)
 @pytest.mark.parametrize(
     ("criterion", "verdict"),
     [
-        (Criterion("b", "every run", values([0.1, 0.2]), 0.2), "holds"),
-        (Criterion("b", "every run", values([0.1, 0.3]), 0.2), "fails"),
-        (Criterion("b", "bound", values([0.1, 0.3]), 0.2, "<=", "median"), "holds"),
-        (Criterion("b", "every run", values([0.1, 0.3]), 0.2, ">="), "fails"),
-        (Criterion("b", "every run", values([np.nan, 0.1]), 0.2), "holds"),
-        (Criterion("b", "every run", values([np.nan]), 0.2), "inconclusive"),
-        (Criterion("e", "estimate", values(NEAR), 1.2, "<=", "mean"), "holds"),
-        (Criterion("e", "estimate", values(NEAR), 0.8, "<=", "mean"), "fails"),
-        (Criterion("e", "estimate", values(NEAR), 1.0, "<=", "mean"), "inconclusive"),
-        (Criterion("e", "estimate", values(NEAR), (0.9, 1.1), "in", "mean"), "holds"),
-        (Criterion("e", "estimate", values(NEAR), (1.2, 1.3), "in", "mean"), "fails"),
-        (Criterion("e", "estimate", values(NEAR), (1.0, 1.3), "in", "mean"), "inconclusive"),
-        (Criterion("e", "estimate", values(NEAR[:7]), 1.2, "<=", "mean"), "inconclusive"),
-        (Criterion("i", "interval", ends(5, 4, np.inf), 3.5, ">="), "holds"),
-        (Criterion("i", "interval", ends(5, 3, 8), 3.5, ">="), "inconclusive"),
-        (Criterion("i", "interval", ends(2, 0, 3), 3.5, ">="), "fails"),
-        (Criterion("i", "interval", ends(0, -0.1, 0.1), (-0.2, 0.2), "in"), "holds"),
-        (Criterion("i", "interval", ends(np.nan, np.nan, np.nan), 1.0), "inconclusive"),
-        (Criterion("i", "interval", ends(np.nan, 4096, np.inf), 4096.0, ">="), "holds"),
-        (Criterion("s", "share", values([1] * 16), 0.75, ">="), "holds"),
-        (Criterion("s", "share", values([1] * 4 + [0] * 12), 0.75, ">="), "fails"),
-        (Criterion("s", "share", values([1] * 12 + [0] * 4), 0.75, ">="), "inconclusive"),
+        (Criterion("b", values([0.1, 0.2]), every_run <= 0.2), "holds"),
+        (Criterion("b", values([0.1, 0.3]), every_run <= 0.2), "fails"),
+        (Criterion("b", values([0.1, 0.3]), pooled_median <= 0.2), "holds"),
+        (Criterion("b", values([0.1, 0.3]), every_run >= 0.2), "fails"),
+        (Criterion("b", values([np.nan, 0.1]), every_run <= 0.2), "holds"),
+        (Criterion("b", values([np.nan]), every_run <= 0.2), "inconclusive"),
+        (Criterion("e", values(NEAR), mean <= 1.2), "holds"),
+        (Criterion("e", values(NEAR), mean <= 0.8), "fails"),
+        (Criterion("e", values(NEAR), mean <= 1.0), "inconclusive"),
+        (Criterion("e", values(NEAR), mean.between(0.9, 1.1)), "holds"),
+        (Criterion("e", values(NEAR), mean.between(1.2, 1.3)), "fails"),
+        (Criterion("e", values(NEAR), mean.between(1.0, 1.3)), "inconclusive"),
+        (Criterion("e", values(NEAR[:7]), mean <= 1.2), "inconclusive"),
+        (Criterion("i", ends(5, 4, np.inf), given_interval >= 3.5), "holds"),
+        (Criterion("i", ends(5, 3, 8), given_interval >= 3.5), "inconclusive"),
+        (Criterion("i", ends(2, 0, 3), given_interval >= 3.5), "fails"),
+        (Criterion("i", ends(0, -0.1, 0.1), given_interval.between(-0.2, 0.2)), "holds"),
+        (Criterion("i", ends(np.nan, np.nan, np.nan), given_interval <= 1.0), "inconclusive"),
+        (Criterion("i", ends(np.nan, 4096, np.inf), given_interval >= 4096.0), "holds"),
+        (Criterion("s", values([1] * 16), share >= 0.75), "holds"),
+        (Criterion("s", values([1] * 4 + [0] * 12), share >= 0.75), "fails"),
+        (Criterion("s", values([1] * 12 + [0] * 4), share >= 0.75), "inconclusive"),
     ],
 )
 def test_one_criterion(criterion, verdict):
@@ -95,20 +101,20 @@ def test_one_criterion(criterion, verdict):
 
 
 def test_a_given_interval_with_an_open_end_is_json():
-    entry = claim(Criterion("i", "interval", ends(5, 4, np.inf), 3.5, ">=")).judge({})
+    entry = claim(Criterion("i", ends(5, 4, np.inf), given_interval >= 3.5)).judge({})
     record = json.loads(json.dumps(entry["criteria"][0], allow_nan=False))
     assert record["interval"] == [4.0, None]
     assert record["bounded"] == "at least"
     assert entry["seeds"] == 8
     with pytest.raises(AttnlabError, match="length 3"):
-        Criterion("i", "interval", values([1.0]), 3.5).judge({})
+        Criterion("i", values([1.0]), given_interval <= 3.5).judge({})
 
 
 def test_a_claim_needs_all_and_fails_by_one():
     good, bad = (
-        Criterion(n, "every run", values([v]), 0.5) for n, v in (("good", 0.1), ("bad", 0.9))
+        Criterion(n, values([v]), every_run <= 0.5) for n, v in (("good", 0.1), ("bad", 0.9))
     )
-    open_one = Criterion("open", "estimate", values(NEAR), 1.0, "<=", "mean")
+    open_one = Criterion("open", values(NEAR), mean <= 1.0)
     assert claim(good, good).judge({})["verdict"] == "holds"
     assert claim(good, bad, open_one).judge({})["verdict"] == "fails"
     assert "'bad' fails" in claim(good, bad).judge({})["reason"]
@@ -116,7 +122,7 @@ def test_a_claim_needs_all_and_fails_by_one():
 
 
 def test_a_control_that_does_not_come_out_makes_the_verdict_inconclusive():
-    good = Criterion("good", "every run", values([0.1]), 0.5)
+    good = Criterion("good", values([0.1]), every_run <= 0.5)
     entry = claim(good, control_value=0.1).judge({})
     assert entry["verdict"] == "inconclusive"
     assert "'wrong' should have been rejected but came out 'holds'" in entry["reason"]
@@ -126,13 +132,13 @@ def test_a_control_that_does_not_come_out_makes_the_verdict_inconclusive():
 
 
 def test_without_data_a_claim_is_not_run():
-    entry = claim(Criterion("good", "every run", values([0.1]), 0.5)).judge(None, absent="no file")
+    entry = claim(Criterion("good", values([0.1]), every_run <= 0.5)).judge(None, absent="no file")
     assert (entry["verdict"], entry["reason"], entry["criteria"]) == ("not run", "no file", [])
     assert not contradicts(entry)
 
 
 def test_only_a_decided_verdict_contradicts():
-    good, bad = (Criterion("c", "every run", values([v]), 0.5) for v in (0.1, 0.9))
+    good, bad = (Criterion("c", values([v]), every_run <= 0.5) for v in (0.1, 0.9))
     assert not contradicts(claim(good).judge({}))
     assert contradicts(claim(bad).judge({}))
     assert contradicts(claim(good, expected="fails").judge({}))
@@ -145,22 +151,21 @@ def test_claims_that_could_not_fail_are_refused():
         claim()
     with pytest.raises(AttnlabError, match="no control"):
         Claim(
-            "x", "t", "s", "o", (), (Criterion("c", "every run", values([1]), 1.0),), (), "h", "r"
+            "x", "t", "s", "o", (), (Criterion("c", values([1]), every_run <= 1.0),), (), "h", "r"
         )
-    with pytest.raises(AttnlabError, match="two thresholds"):
-        Criterion("c", "every run", values([1]), 1.0, "in")
+    with pytest.raises(AttnlabError, match="the lower threshold first"):
+        Criterion("c", values([1]), every_run.between(2.0, 1.0))
     with pytest.raises(AttnlabError, match="'seed' among them"):
-        Criterion("c", "every run", lambda d: xr.DataArray([1.0], dims="run"), 1.0).judge({})
+        Criterion("c", lambda d: xr.DataArray([1.0], dims="run"), every_run <= 1.0).judge({})
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Criterion("c", "bounds", values([1]), 1.0), "kind='bounds'"),  # pyright: ignore
-        (lambda: Criterion("c", "every run", values([1]), 1.0, "<"), "relation='<'"),  # pyright: ignore
+        (lambda: Criterion("c", values([1]), 1.0), "expected a comparison such as"),  # pyright: ignore
         (lambda: Control("c", "s", ()), "no criterion"),
         (
-            lambda: Control("c", "s", (Criterion("c", "every run", values([1]), 1.0),), "rejects"),  # pyright: ignore
+            lambda: Control("c", "s", (Criterion("c", values([1]), every_run <= 1.0),), "rejects"),  # pyright: ignore
             "should=",
         ),
     ],
@@ -171,34 +176,23 @@ def test_mistyped_words_are_refused(make, message):
 
 
 def test_an_infinite_value_does_not_pass_and_the_worst_value_counts():
-    assert Criterion("c", "every run", values([np.inf, 0.1]), 1.0).judge({}).verdict == "fails"
-    assert (
-        Criterion("c", "estimate", values([np.inf, *NEAR]), 2.0, "<=", "mean").judge({}).verdict
-        == "inconclusive"
-    )
-    assert Criterion("c", "every run", values([0.0, 7.0]), 1.0, ">=").judge({}).verdict == "fails"
-    assert Criterion("c", "every run", values([0.0, 7.0]), 1.0, "<=").judge({}).verdict == "fails"
+    assert Criterion("c", values([np.inf, 0.1]), every_run <= 1.0).judge({}).verdict == "fails"
+    assert Criterion("c", values([np.inf, *NEAR]), mean <= 2.0).judge({}).verdict == "inconclusive"
+    assert Criterion("c", values([0.0, 7.0]), every_run >= 1.0).judge({}).verdict == "fails"
+    assert Criterion("c", values([0.0, 7.0]), every_run <= 1.0).judge({}).verdict == "fails"
 
 
 def test_the_catalogue():
-    assert list(CLAIMS) == [c.id for c in resolve([])]
-    assert {
-        "laws.score_sum",
-        "laws.balance",
-        "laws.query_balance",
-        "laws.identity",
-        "laws.optimizers",
-        "lu2021.sen",
-    } <= {*CLAIMS}
+    assert list(claims()) == [c.id for c in resolve([])]
     assert [c.id for c in resolve(["lu2021.sen", "lu2021"])].count("lu2021.sen") == 1
-    with pytest.raises(AttnlabError, match=r"did you mean 'laws.identity'"):
-        resolve(["laws.identiy"])
+    with pytest.raises(AttnlabError, match=r"did you mean 'lu2021.sen'"):
+        resolve(["lu2021.senn"])
 
 
-def toy_study(
+def toy_sweep(
     tmp_path, body="return xr.Dataset({'value': settings.size + 0.001 * settings.seed})"
-) -> Study:
-    """A study of a work function in a file of its own, as a user would write it."""
+) -> Sweep:
+    """A sweep of a work function in a file of its own, as a user would write it."""
     file = tmp_path / "toy_work.py"
     file.write_text(
         "from dataclasses import dataclass\nimport xarray as xr\n\n\n"
@@ -207,9 +201,10 @@ def toy_study(
         f"def work(settings: Toy, context):\n    {body}\n"
     )
     arms = {"small": {"size": 1.0}, "large": {"size": 5.0}}
-    return Study(
+    return Sweep(
         "toy",
-        lambda scale, seeds: arm_plan(f"{file}:work", "toy", arms, seeds),
+        f"{file}:work",
+        lambda scale, seeds: Grid(arms, seeds),
         lambda data: {
             "toy": cast(
                 xr.Dataset,
@@ -221,7 +216,7 @@ def toy_study(
     )
 
 
-def toy_claim(study: Study) -> Claim:
+def toy_claim(sweep: Sweep) -> Claim:
     def size(name):
         return lambda data: data["toy"].value.sel(size=name)
 
@@ -230,13 +225,13 @@ def toy_claim(study: Study) -> Claim:
         "Small is small",
         "The small ones stay below two.",
         "nowhere",
-        (study,),
-        (Criterion("value", "estimate", size("small"), 2.0, "<=", "mean"),),
+        (sweep,),
+        (Criterion("value", size("small"), mean <= 2.0),),
         (
             Control(
                 "large",
                 "must be rejected",
-                (Criterion("value", "estimate", size("large"), 2.0, "<=", "mean"),),
+                (Criterion("value", size("large"), mean <= 2.0),),
             ),
         ),
         "by adding",
@@ -245,28 +240,27 @@ def toy_claim(study: Study) -> Claim:
 
 
 def test_reproduce_stores_what_it_found_and_reads_it_back(tmp_path):
-    done = reproduce([toy_claim(toy_study(tmp_path))], tmp_path / "out", processes=0)
-    entry = done.claims[0]
+    done = reproduce([toy_claim(toy_sweep(tmp_path))], tmp_path / "out", processes=0)
+    entry = done.content["claims"][0]
     assert (entry["verdict"], entry["seeds"]) == ("holds", 8)
     assert entry["runs"] == {"asked": 16, "finished": 16, "failed": 0, "causes": []}
     assert entry["criteria"][0]["statistic"] == pytest.approx(1.0035)
-    record = json.loads((tmp_path / "out" / "claims.json").read_text("utf-8"))
-    assert record["schema"] == 2
-    assert record["claims"] == done.claims
-    back = read_reproduction(tmp_path / "out")
+    record = json.loads((tmp_path / "out" / "record.json").read_text("utf-8"))
+    assert record["schema"] == 1
+    assert record["content"] == done.content
+    back = read_record(tmp_path / "out")
     assert back.data["toy"].identical(done.data["toy"])
     before = {p: p.stat().st_mtime_ns for p in (tmp_path / "out" / "runs").rglob("*.zip")}
-    again = reproduce([toy_claim(toy_study(tmp_path))], tmp_path / "out", processes=0)
-    assert again.claims == done.claims
+    again = reproduce([toy_claim(toy_sweep(tmp_path))], tmp_path / "out", processes=0)
+    assert again.content["claims"] == done.content["claims"]
     assert before == {p: p.stat().st_mtime_ns for p in (tmp_path / "out" / "runs").rglob("*.zip")}
 
 
 def test_names_that_look_alike_do_not_overwrite_each_other(tmp_path):
-    study = toy_study(tmp_path)
-    twins = Study(
-        "toy",
-        study.plan,
-        lambda arms: {"toy": arms["small"], "α": arms["small"], "β": arms["large"]},
+    sweep = toy_sweep(tmp_path)
+    twins = replace(
+        sweep,
+        measure=lambda arms: {"toy": arms["small"], "α": arms["small"], "β": arms["large"]},
     )
     one = Claim(
         "toy.b",
@@ -274,25 +268,25 @@ def test_names_that_look_alike_do_not_overwrite_each_other(tmp_path):
         "s",
         "o",
         (twins,),
-        (Criterion("c", "every run", lambda d: d["β"].value, 9.0),),
-        (Control("small", "s", (Criterion("c", "every run", lambda d: d["α"].value, 0.5),)),),
+        (Criterion("c", lambda d: d["β"].value, every_run <= 9.0),),
+        (Control("small", "s", (Criterion("c", lambda d: d["α"].value, every_run <= 0.5),)),),
         "h",
         "r",
     )
     done = reproduce([one], tmp_path / "out", processes=0)
-    back = read_reproduction(tmp_path / "out")
+    back = read_record(tmp_path / "out")
     assert float(back.data["α"].value[0]) == 1.0
     assert float(back.data["β"].value[0]) == 5.0
-    assert done.claims[0]["command"] == "attnlab reproduce toy.b --scale quick"
-    with pytest.raises(AttnlabError, match="two different studies are named 'toy'"):
-        reproduce([one, toy_claim(study)], tmp_path / "out", processes=0)
+    assert done.content["claims"][0]["command"] == "attnlab reproduce toy.b --scale quick"
+    with pytest.raises(AttnlabError, match="two sweeps are named 'toy'"):
+        reproduce([one, toy_claim(sweep)], tmp_path / "out", processes=0)
 
 
 def test_a_mistake_in_a_measurement_is_named(tmp_path):
-    study = toy_study(tmp_path)
-    wrong = Criterion("c", "every run", lambda data: data["tyo"].value, 1.0)
+    sweep = toy_sweep(tmp_path)
+    wrong = Criterion("c", lambda data: data["tyo"].value, every_run <= 1.0)
     claim = Claim(
-        "toy.c", "t", "s", "o", (study,), (wrong,), (Control("x", "y", (wrong,)),), "h", "r"
+        "toy.c", "t", "s", "o", (sweep,), (wrong,), (Control("x", "y", (wrong,)),), "h", "r"
     )
     with pytest.raises(
         AttnlabError,
@@ -303,23 +297,28 @@ def test_a_mistake_in_a_measurement_is_named(tmp_path):
 
 def test_a_study_all_of_whose_runs_fail_is_not_run(tmp_path):
     done = reproduce(
-        [toy_claim(toy_study(tmp_path, "raise ValueError('no luck')"))],
+        [toy_claim(toy_sweep(tmp_path, "raise ValueError('no luck')"))],
         tmp_path / "out",
         processes=0,
     )
-    assert done.claims[0]["verdict"] == "not run"
+    assert done.content["claims"][0]["verdict"] == "not run"
     causes = [{"cause": "ValueError: no luck", "count": 16}]
-    assert done.claims[0]["runs"] == {"asked": 16, "finished": 0, "failed": 16, "causes": causes}
+    assert done.content["claims"][0]["runs"] == {
+        "asked": 16,
+        "finished": 0,
+        "failed": 16,
+        "causes": causes,
+    }
     assert not done.ok
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda out: (out / "claims.json").unlink(), "has no claims.json"),
-        (lambda out: (out / "claims.json").write_text("{}"), "is not a record of attnlab"),
+        (lambda out: (out / "record.json").unlink(), "has no record.json"),
+        (lambda out: (out / "record.json").write_text("{}"), "is not a record of attnlab"),
         (
-            lambda out: (out / "claims.json").write_text('{"kind": "attnlab claims", "schema": 9}'),
+            lambda out: (out / "record.json").write_text('{"kind": "attnlab record", "schema": 9}'),
             "schema 9",
         ),
         (
@@ -331,21 +330,21 @@ def test_a_study_all_of_whose_runs_fail_is_not_run(tmp_path):
     ],
 )
 def test_a_damaged_folder_is_refused_in_words(tmp_path, damage, message):
-    reproduce([toy_claim(toy_study(tmp_path))], tmp_path / "out", processes=0)
+    reproduce([toy_claim(toy_sweep(tmp_path))], tmp_path / "out", processes=0)
     damage(tmp_path / "out")
     with pytest.raises(AttnlabError, match=message):
-        read_reproduction(tmp_path / "out")
+        read_record(tmp_path / "out")
 
 
-def judged(kind, numbers, threshold, relation: Any = "<=", statistic="", **coords):
+def judged(numbers, requires, **coords):
     found = xr.DataArray(
         numbers, dims="seed", coords={"seed": np.arange(len(numbers)) + 100, **coords}
     )
-    return Criterion("c", kind, lambda data: found, threshold, relation, statistic).judge({})
+    return Criterion("c", lambda data: found, requires).judge({})
 
 
 def test_every_verdict_says_how_many_runs_are_within_and_which_is_the_worst():
-    result = judged("estimate", [0.1] * 7 + [0.2] * 7 + [0.3, 0.52], 0.5, "<=", "mean")
+    result = judged([0.1] * 7 + [0.2] * 7 + [0.3, 0.52], mean <= 0.5)
     assert result.verdict == "holds"
     assert result.reading == "holds"
     assert result.exceptions == "15 of 16, worst seed 115: 0.52"
@@ -356,54 +355,54 @@ def test_every_verdict_says_how_many_runs_are_within_and_which_is_the_worst():
 
 
 def test_an_estimate_holds_on_average_where_a_run_lies_far_beyond():
-    result = judged("estimate", [*np.linspace(0.1, 0.2, 15), 0.9], 0.5, "<=", "mean")
+    result = judged([*np.linspace(0.1, 0.2, 15), 0.9], mean <= 0.5)
     assert (result.verdict, result.reading) == ("holds", "holds on average")
     assert claim(result.criterion).judge({})["reading"] == "holds on average"
-    within = judged("every run", [*np.linspace(0.1, 0.2, 15), 0.9], 0.5)
+    within = judged([*np.linspace(0.1, 0.2, 15), 0.9], every_run <= 0.5)
     assert (within.verdict, within.value) == ("fails", 0.9)
 
 
 @pytest.mark.parametrize(
-    ("relation", "threshold", "worst"),
-    [("<=", 0.5, 0.7), (">=", 0.5, 0.2), ("in", (0.35, 0.6), 0.2)],
+    ("requires", "worst"),
+    [(every_run <= 0.5, 0.7), (every_run >= 0.5, 0.2), (every_run.between(0.35, 0.6), 0.2)],
 )
-def test_every_run_is_judged_by_its_worst_entry(relation, threshold, worst):
+def test_every_run_is_judged_by_its_worst_entry(requires, worst):
     found = xr.DataArray([[0.4, 0.7], [0.2, 0.5]], dims=("seed", "word"))
-    result = Criterion("c", "every run", lambda data: found, threshold, relation).judge({})
+    result = Criterion("c", lambda data: found, requires).judge({})
     assert (result.verdict, result.value) == ("fails", worst)
 
 
 def test_few_runs_say_how_many_may_violate():
     assert (
         "4 runs: up to 53\u00a0% of runs may violate"
-        in judged("every run", [0.1] * 4, 0.5).exceptions
+        in judged([0.1] * 4, every_run <= 0.5).exceptions
     )
-    assert "up to 53" in judged("bound", [0.1] * 4, 0.5, "<=", "p95").exceptions
+    assert "up to 53" in judged([0.1] * 4, pooled_p95 <= 0.5).exceptions
 
 
 def test_a_share_says_how_many_runs_its_threshold_needs():
-    result = judged("share", [1.0] * 16, 0.95, ">=")
+    result = judged([1.0] * 16, share >= 0.95)
     assert result.verdict == "inconclusive"
     assert result.reason == "16 runs prove only ≥ 0.79; ≥ 0.95 needs 72 without an exception"
-    assert judged("share", [1.0] * 72, 0.95, ">=").verdict == "holds"
-    few = judged("share", [0.0] * 8, 0.25, "<=")
+    assert judged([1.0] * 72, share >= 0.95).verdict == "holds"
+    few = judged([0.0] * 8, share <= 0.25)
     assert few.reason == "8 runs prove only ≤ 0.37; ≤ 0.25 needs 13 without an exception"
     with pytest.raises(AttnlabError, match="between 0 and 1"):
-        judged("share", [2.0] * 16, 0.95, ">=")
+        judged([2.0] * 16, share >= 0.95)
 
 
 def test_a_problem_with_several_starts_counts_by_its_own_share():
     starts = np.ones((20, 9))
     starts[0, :3] = 0.0
     found = xr.DataArray(starts, dims=("seed", "start"))
-    result = Criterion("c", "share", lambda data: found, 0.5, ">=").judge({})
+    result = Criterion("c", lambda data: found, share >= 0.5).judge({})
     assert result.value == pytest.approx((19 + 6 / 9) / 20)
     assert result.exceptions == "19.7 of 20, worst seed 0: 0.667"
 
 
 def test_runs_that_are_missing_count_as_unknown_in_a_share():
-    whole = judged("share", [1.0] * 20, 0.75, ">=")
-    gaps = judged("share", [1.0] * 16 + [np.nan] * 4, 0.75, ">=")
+    whole = judged([1.0] * 20, share >= 0.75)
+    gaps = judged([1.0] * 16 + [np.nan] * 4, share >= 0.75)
     assert (whole.verdict, gaps.verdict) == ("holds", "inconclusive")
     assert gaps.value == 1.0
     assert gaps.interval is not None
@@ -413,37 +412,21 @@ def test_runs_that_are_missing_count_as_unknown_in_a_share():
 
 def test_seeds_that_were_never_asked_for_are_not_missing():
     asked = ("seed", [True] * 8 + [False] * 24)
-    result = judged("estimate", [*NEAR[:8], *[np.nan] * 24], 1.2, "<=", "mean", asked=asked)
+    result = judged([*NEAR[:8], *[np.nan] * 24], mean <= 1.2, asked=asked)
     assert (result.runs.asked, result.runs.usable) == (8, 8)
     assert "usable" not in result.exceptions
 
 
 def test_equal_values_are_not_estimated():
-    result = judged("estimate", [1.0] * 16, 0.95, ">=", "mean")
+    result = judged([1.0] * 16, mean >= 0.95)
     assert (result.verdict, result.interval) == ("inconclusive", None)
     assert "all 16 values are equal: only 'every run' or a share" in result.reason
 
 
 def test_an_undecided_estimate_says_how_many_more_runs_would_decide():
-    result = judged("estimate", NEAR, 1.01, "<=", "mean")
+    result = judged(NEAR, mean <= 1.01)
     assert result.verdict == "inconclusive"
     assert re.search(r"about \d+ more runs would decide, with 80 % power", result.reason)
-
-
-@pytest.mark.parametrize(
-    ("kind", "statistic", "message"),
-    [
-        ("estimate", "max", "'estimate' expects one of mean, median"),
-        ("estimate", "p95", "expects one of"),
-        ("estimate", "", "no statistic"),
-        ("bound", "", "no statistic; 'bound' expects one of max, min"),
-        ("share", "mean", "takes no statistic"),
-        ("every run", "max", "takes no statistic"),
-    ],
-)
-def test_a_statistic_is_named_where_one_is_needed_and_only_there(kind, statistic, message):
-    with pytest.raises(AttnlabError, match=message):
-        Criterion("c", kind, values([1.0]), 1.0, "<=", statistic)
 
 
 def test_the_runs_of_a_given_interval_are_counted_by_their_own_values():
@@ -452,7 +435,7 @@ def test_the_runs_of_a_given_interval_are_counted_by_their_own_values():
         own = {0: 5.0, 1: 2.0, 2: math.inf, 3: math.nan}
         return found.assign_attrs(kind="exact", seeds=3, asked=4, by_seed=own)
 
-    result = Criterion("c", "interval", measure, 3.5, ">=").judge({})
+    result = Criterion("c", measure, given_interval >= 3.5).judge({})
     assert result.exceptions == "2 of 3, worst seed 1: 2; 3 of 4 runs usable"
     assert result.reading == "holds"
     json.dumps(result.record(), allow_nan=False)
@@ -464,9 +447,9 @@ def test_failed_runs_are_asked_for_and_not_usable(tmp_path):
         "    return xr.Dataset({'value': settings.size + 0.001 * settings.seed})"
     )
     done = reproduce(
-        [toy_claim(toy_study(tmp_path, body))], tmp_path / "out", seeds=12, processes=0
+        [toy_claim(toy_sweep(tmp_path, body))], tmp_path / "out", seeds=12, processes=0
     )
-    entry = done.claims[0]
+    entry = done.content["claims"][0]
     assert entry["runs"]["causes"] == [{"cause": "ValueError: no luck", "count": 1}]
     assert (entry["criteria"][0]["asked"], entry["criteria"][0]["usable"]) == (12, 11)
     assert 3 not in entry["criteria"][0]["seeds"]
@@ -474,29 +457,28 @@ def test_failed_runs_are_asked_for_and_not_usable(tmp_path):
 
 
 def test_each_look_is_recorded_and_the_same_look_only_once(tmp_path):
-    asked = [toy_claim(toy_study(tmp_path))]
+    asked = [toy_claim(toy_sweep(tmp_path))]
     for seeds in (4, 4, 8):
         done = reproduce(asked, tmp_path / "out", seeds=seeds, processes=0)
-    looks = [(look["seeds"], look["verdict"]) for look in done.claims[0]["looks"]]
+    looks = [(look["seeds"], look["verdict"]) for look in done.content["claims"][0]["looks"]]
     assert looks == [(4, "inconclusive"), (8, "holds")]
-    assert read_reproduction(tmp_path / "out").looks == done.looks
+    assert read_record(tmp_path / "out").content["looks"] == done.content["looks"]
 
 
 def test_seeds_are_added_until_a_claim_is_decided(tmp_path):
     # The mean of seeds 0 … n − 1 of ±1 in turn is near 0; its interval shrinks below 0.6 between 16
     # and 32 seeds.
     body = "return xr.Dataset({'value': settings.size * (0.0 if settings.size < 2 else 1.0) + (-1.0) ** settings.seed})"
-    study = toy_study(tmp_path, body)
-    one = toy_claim(study)
-    criterion = replace(one.criteria[0], threshold=0.6)
+    one = toy_claim(toy_sweep(tmp_path, body))
+    criterion = replace(one.criteria[0], requires=mean <= 0.6)
     done = reproduce(
         [replace(one, criteria=(criterion,))], tmp_path / "out", until="decided", processes=0
     )
-    looks = done.claims[0]["looks"]
+    looks = done.content["claims"][0]["looks"]
     assert [look["seeds"] for look in looks] == [8, 16, 32]
     assert [look["verdict"] for look in looks] == ["inconclusive", "inconclusive", "holds"]
     assert [round(1 - look["confidence"], 4) for look in looks] == [0.0097, 0.0083, 0.013]
-    assert done.claims[0]["command"].endswith("--until decided")
+    assert done.content["claims"][0]["command"].endswith("--until decided")
     with pytest.raises(AttnlabError, match="give one of the two"):
         reproduce([one], tmp_path / "out", until="decided", seeds=8, processes=0)
 
@@ -508,7 +490,7 @@ def test_all_looks_together_err_in_at_most_one_of_twenty_cases():
     rng, wrong, repeats = np.random.default_rng(0), 0, 2000
     for _ in range(repeats):
         runs = rng.normal(size=64)
-        for count, confidence in _looks("decided", 8):
+        for count, confidence in ClaimSettings(until="decided").looks:
             found = interval_of(runs[:count], "mean", confidence=confidence)
             if not found.low <= 0 <= found.high:
                 wrong += 1
