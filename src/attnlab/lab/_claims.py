@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 LOOKS = ((8, 0.0097), (16, 0.018), (32, 0.031), (64, 0.05))
 _SEEDS: dict[Scale, int] = {"quick": 8, "paper": 16}
 _VERDICTS = ("holds", "fails", "inconclusive", "reported", "not run")
+Known = Callable[[], Mapping[str, Claim]]
 _UNDECIDED = ("inconclusive", "not run", "reported")
 
 
@@ -83,9 +84,9 @@ class ClaimSettings(Settings):
         """Where a command writes if it is not told."""
         return "results"
 
-    def claims(self, known: Mapping[str, Claim]) -> Sequence[Claim]:
+    def claims(self, known: Known) -> Sequence[Claim]:
         """Which claims are asked about: all that are known, unless settings choose."""
-        return list(known.values())
+        return list(known().values())
 
     def command(self, claim: Claim) -> str:
         """What to type to judge a claim again."""
@@ -109,7 +110,7 @@ class Claims(Experiment[ClaimSettings]):
 
     def __init__(
         self,
-        known: Callable[[], Mapping[str, Claim]],
+        known: Known,
         *,
         name: str = "reproduce",
         settings: type[ClaimSettings] = ClaimSettings,
@@ -119,7 +120,7 @@ class Claims(Experiment[ClaimSettings]):
 
     def bound(self, settings: ClaimSettings) -> Claims:
         """The claims that these settings choose."""
-        chosen = {claim.id: claim for claim in settings.claims(self.known())}
+        chosen = {claim.id: claim for claim in settings.claims(self.known)}
         return Claims(lambda: chosen, name=self.name, settings=self.settings, help=self.help)
 
     def measure(self, settings: ClaimSettings, bench: Bench) -> Data:

@@ -16,7 +16,7 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
-from types import ModuleType
+from pathlib import Path
 
 from attnlab._errors import AttnlabError
 from attnlab.lab import Claim
@@ -29,15 +29,15 @@ _SHARED = ("settings", "sweeps", "runs", "figures")
 
 
 @cache
-def _modules() -> tuple[ModuleType, ...]:
-    """The modules that define a claim, group by group."""
-    found = []
+def _places() -> dict[str, str]:
+    """The module of every claim by the claim's id, group by group; nothing is imported."""
+    (root,) = map(Path, __path__)
+    found = {}
     for group in GROUPS:
-        package = importlib.import_module(f"attnlab.papers.{group}")
-        for info in pkgutil.iter_modules(package.__path__):
+        for info in pkgutil.iter_modules([str(root / group)]):
             if not info.name.startswith("_") and not info.name.endswith(_SHARED):
-                found.append(importlib.import_module(f"{package.__name__}.{info.name}"))
-    return tuple(found)
+                found[f"{group}.{info.name}"] = f"{__name__}.{group}.{info.name}"
+    return found
 
 
 def claims(corpus: str | None = None) -> dict[str, Claim]:
@@ -46,9 +46,14 @@ def claims(corpus: str | None = None) -> dict[str, Claim]:
     A corpus is ``"rotten-tomatoes"``, a file of labelled texts, or a folder with training,
     validation and test file.
     """
-    options = " --corpus" if corpus == ROTTEN_TOMATOES else f" --corpus {shlex.quote(corpus or '')}"
+    return _loaded(_places(), corpus)
+
+
+def _loaded(names: Iterable[str], corpus: str | None) -> dict[str, Claim]:
+    options = f" --corpus {shlex.quote(corpus or '')}"
     found = []
-    for module in _modules():
+    for name in names:
+        module = importlib.import_module(_places()[name])
         if hasattr(module, "claim"):
             found.append(module.claim)
         elif corpus is not None:
@@ -69,21 +74,26 @@ def resolve(names: Iterable[str], *, corpus: str | None = None) -> tuple[Claim, 
     >>> [claim.id for claim in resolve(["lu2021.text_sen"], corpus="rotten-tomatoes")]
     ['lu2021.text_sen']
     """
-    known, given = claims(corpus), list(names)
-    wanted: set[str] = set()
+    known, given = _places(), list(names)
+    wanted: list[str] = []
     for name in given:
         if name in GROUPS:
-            wanted |= {key for key in known if _group(key) == name}
+            wanted += [key for key in known if _group(key) == name]
         elif name in known:
-            wanted.add(name)
+            wanted.append(name)
         else:
-            raise AttnlabError(_unknown(name, list(known)))
-    return tuple(claim for key, claim in known.items() if key in wanted or not given)
+            raise AttnlabError(_unknown(name))
+    found = _loaded(dict.fromkeys(wanted) if given else known, corpus)
+    absent = [name for name in given if name not in GROUPS and name not in found]
+    if absent:
+        raise AttnlabError(
+            f"{absent[0]!r} is about texts: add --corpus {ROTTEN_TOMATOES}, or --corpus with a "
+            "file or a folder of labelled texts"
+        )
+    return tuple(found.values())
 
 
-def _unknown(name: str, known: list[str]) -> str:
-    if name in claims(ROTTEN_TOMATOES):
-        return f"{name!r} is about texts: add --corpus, or --corpus FOLDER for SST's files"
-    near = difflib.get_close_matches(name, [*GROUPS, *known], n=1)
+def _unknown(name: str) -> str:
+    near = difflib.get_close_matches(name, [*GROUPS, *_places()], n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return f"no claim or group {name!r}{hint} (see `attnlab claims`)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -37,7 +37,7 @@ class CheckSettings(ClaimSettings):
         """The file's name without .py."""
         return Path(self.file).stem
 
-    def claims(self, known: Mapping[str, Claim]) -> Sequence[Claim]:
+    def claims(self, known: Callable[[], Mapping[str, Claim]]) -> Sequence[Claim]:
         """The claims that the file defines."""
         file = Path(self.file)
         if not file.is_file():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -46,7 +46,7 @@ class ReproduceSettings(ClaimSettings):
         ),
     ] = None
 
-    def claims(self, known: Mapping[str, Claim]) -> Sequence[Claim]:
+    def claims(self, known: Callable[[], Mapping[str, Claim]]) -> Sequence[Claim]:
         """The claims that are named."""
         return resolve(self.names, corpus=self.corpus)
 
