@@ -27,6 +27,11 @@ SMALL: dict[str, dict[str, Any]] = {
         "test_sentences": 20,
         "dictionary": 30,
     },
+    "attnlab.papers.lu2021.runs:flow_far": {"topics": 2, "topic_words": 1, "rows": 60},
+}
+# Settings that runs of one sweep need besides.
+OF_SWEEP: dict[str, dict[str, Any]] = {
+    "ablation": {"steps": 6000, "rows": 2},  # it is read at 3000 and 6000 steps
 }
 SEEDS = 2
 CLAIMS = claims(ROTTEN_TOMATOES)
@@ -38,7 +43,8 @@ def measured(sweep: Sweep) -> dict[str, xr.Dataset]:
     grid = sweep.grid("quick", SEEDS)
     known = inspect.signature(_work(sweep)).parameters
     assert len(known) == 2
-    arms = {label: {**arm, **SMALL[sweep.work]} for label, arm in grid.arms.items()}
+    small = {**SMALL[sweep.work], **OF_SWEEP.get(sweep.name, {})}
+    arms = {label: {**arm, **small} for label, arm in grid.arms.items()}
     plan = Grid(arms, SEEDS, grid.first).plan(sweep.work, sweep.name)
     with TemporaryDirectory() as folder:
         results = run_plan(plan, Path(folder), executor=InProcess(), progress=False)

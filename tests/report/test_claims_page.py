@@ -68,21 +68,6 @@ def test_a_record_without_the_figures_data_still_makes_a_page():
     assert [f.id for f in page.sections[0].figures] == ["laws.identity.criteria"]
 
 
-def test_runs_in_which_nothing_happens_still_have_figures():
-    data = lu2021(2, 20)
-    for name in ("reference", "std 0.1", "beyond"):
-        data[name] = data[name].assign(sen_error=data[name].sen_error.where(False))
-    for name in ("std 0.3", "std 1.0"):
-        data[name] = data[name].assign(
-            dip=data[name].dip & False, dip_step=data[name].dip_step.where(False)
-        )
-    reference = data["reference"]
-    nothing = {n: reference[n].where(False) for n in ("onset", "predicted_onset", "score_error")}
-    data["reference"] = reference.assign(nothing)
-    for name in (n for n in RECIPES if n.startswith("lu2021") and ".text_" not in n):
-        assert RECIPES[name](data), name
-
-
 def test_a_page_at_full_size_stays_below_twelve_megabytes():
     data = laws(16, 100, 8) | lu2021(16, 200, 8)
     page = claims_page([entry(name) for name in RECIPES], data, ABOUT)
@@ -103,7 +88,7 @@ def test_figures_are_written_beside_the_page(tmp_path):
     write_report(tmp_path, ENTRIES, made_up(), ABOUT)
     header = (tmp_path / "figures" / "identity.csv").read_text("utf-8").splitlines()[0]
     assert header.startswith("row,seed,value")
-    assert json.loads((tmp_path / "figures" / "sen_theory.json").read_text("utf-8"))["data"]
+    assert json.loads((tmp_path / "figures" / "identity.json").read_text("utf-8"))["data"]
     assert (tmp_path / "report.html").stat().st_size < 12e6
 
 

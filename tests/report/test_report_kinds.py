@@ -1,4 +1,4 @@
-"""The kinds of figures that show words one by one: dots, paths, histograms, overlays, phases; and
+"""The kinds of figures that show words one by one: dots, paths, histograms, overlays, stages; and
 choices of them.
 """
 
@@ -7,7 +7,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import xarray as xr
-from made_up import dynamics
 
 from attnlab._errors import AttnlabError
 from attnlab.report import (
@@ -16,9 +15,8 @@ from attnlab.report import (
     histogram_figure,
     overlay_figure,
     paths_figure,
-    phase_figure,
-    phase_table,
     scatter_figure,
+    stages_figure,
 )
 
 GRID = {"seed": [3, 4], "word": ["good", "bad"], "step": [0, 1, 2]}
@@ -112,36 +110,26 @@ def test_each_drawing_keeps_the_names_of_its_axes():
     assert [title["yaxis.title.text"] for title in titles] == ["score", "norm"]
 
 
-def test_phases_are_stretches_of_the_step_axis():
-    step = [0, 1, 10, 100]
-    grid = {"seed": [0], "word": ["w"], "step": step}
-    one = xr.Dataset(
-        {
-            name: (("seed", "word", "step"), [[values]])
-            for name, values in {
-                "score": [0.0, -0.1, 0.5, 3.0],
-                "norm": [1.0, 0.9, 2.0, 3.0],
-                "phase": [0.0, 0.0, 2.0, 3.0],
-            }.items()
-        },
-        grid,
+def test_stages_are_stretches_of_the_step_axis():
+    grid = {"seed": [0], "word": ["w"], "step": [0, 1, 10, 100]}
+
+    def one(values) -> xr.DataArray:
+        return xr.DataArray([[values]], grid, ("seed", "word", "step"))
+
+    figure = stages_figure(
+        one([0.0, 0.0, 2.0, 3.0]),
+        {"score": (one([0.0, -0.1, 0.5, 3.0]), "s"), "norm": (one([1.0, 0.9, 2.0, 3.0]), "|ν|")},
+        id="f",
+        title="t",
+        names=("suppressed", "waiting", "rising", "saturated"),
     )
-    figure = phase_figure(one, id="f", title="t")
     shades = [t for t in figure.plotly["data"] if t.get("fill") and t["yaxis"] == "y"]
     assert [(t["name"], t["x"][0], t["x"][2]) for t in shades] == [
         ("suppressed", 1, 10),
         ("rising", 10, 100),
     ]
     assert figure.table["phase"] == ["suppressed", "rising", "saturated"]
-
-
-def test_the_table_of_phases_holds_every_word_of_every_seed():
-    data = dynamics(seeds=4, count=3)
-    figure = phase_table(data, id="f", title="t")
-    assert figure.grid is not None
-    assert len(figure.grid.rows) == 3
-    assert len(figure.table["word"]) == 12
-    assert "not in 1" in figure.grid.cells[2][2], "one word of one seed never sets off"
+    assert figure.table["norm"] == [0.9, 2.0, 3.0]
 
 
 @pytest.mark.parametrize(
@@ -153,7 +141,16 @@ def test_the_table_of_phases_holds_every_word_of_every_seed():
         (lambda: paths_figure({"a": ([1], [1])}, id="f", title="t"), "expected a labelled array"),
         (lambda: histogram_figure({"a": [np.nan]}, id="f", title="t"), "no finite value"),
         (lambda: chosen({}, id="f", title="t"), "nothing to choose"),
-        (lambda: phase_figure(xr.Dataset(), id="f", title="t"), "needs 'score'"),
+        (
+            lambda: stages_figure(
+                labelled([0, 0, 0], ("step",)),
+                dict.fromkeys("ab", (labelled([0, 0, 0], ("step",)), "")),
+                id="f",
+                title="t",
+                names=("a",),
+            ),
+            "expected seed, step and word",
+        ),
         (
             lambda: overlay_figure(*[labelled([0, 0, 0], ("step",))] * 2, id="f", title="t"),
             "expected seed, word",

@@ -45,8 +45,8 @@ def resolve(names: Iterable[str], *, text: str | None = None) -> tuple[Claim, ..
 
     ``text``: a source of labelled texts, with which the claims about real text join their groups.
 
-    >>> [claim.id for claim in resolve(["lu2021.sen", "laws.identity"])]
-    ['laws.identity', 'lu2021.sen']
+    >>> [claim.id for claim in resolve(["lu2021.beyond_sen", "laws.identity"])]
+    ['laws.identity', 'lu2021.beyond_sen']
     >>> [claim.id for claim in resolve(["lu2021.text_sen"], text="rotten-tomatoes")]
     ['lu2021.text_sen']
     """

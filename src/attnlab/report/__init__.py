@@ -36,6 +36,7 @@ from attnlab.report._render import render, write_folder, write_page
 from attnlab.report._samples import samples_page, write_samples
 from attnlab.report._scatter import scatter_figure
 from attnlab.report._shaded import shaded_figure
+from attnlab.report._stages import stages_figure
 from attnlab.report._study_page import study_page, write_study
 from attnlab.report._text import head_name, interval, measured, number, plain, told
 
@@ -68,6 +69,7 @@ __all__ = [
     "ratio_figure",
     "attention_pictures",
     "shaded_figure",
+    "stages_figure",
     "sen_error_figure",
     "sen_relation",
     "descent_figure",

@@ -13,7 +13,6 @@ from attnlab.report._liu2021 import SAMPLES
 from attnlab.report._liu2021_accuracy import ACCURACY
 from attnlab.report._liu2021_landscape import LANDSCAPE_FIGURES
 from attnlab.report._lu2021 import RELATION
-from attnlab.report._lu2021_course import COURSE
 from attnlab.report._page import Figure, Page, Section
 from attnlab.report._render import write_folder
 from attnlab.report._text import told
@@ -27,7 +26,6 @@ Recipe = Callable[[Data], list[Figure]]
 RECIPES: dict[str, Recipe] = {
     **LAWS,
     **RELATION,
-    **COURSE,
     **SAMPLES,
     **ACCURACY,
     **LANDSCAPE_FIGURES,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,19 +28,22 @@ def heat_table(
     tones: Sequence[Sequence[str]] | None = None,
     caption: str = "",
     alt: str = "",
+    table: Mapping[str, Sequence[Any]] | None = None,
+    note: str = "",
 ) -> Figure:
     """Words or numbers by row and column, as a table whose cells are marked and tinted.
 
     ``tones`` gives each cell ``good``, ``bad``, ``mixed`` or an empty string; a tone is shown by a
     mark as well as by colour. Without tones, numbers are tinted by their size on a log scale.
+    ``table``: the columns to save, if they are more than what is shown; ``note`` says so.
 
     >>> figure = heat_table(["GD", "Adam"], ["Σs"], [[1e-16], [1.0]], id="keeps", title="Which optimiser keeps what")
     >>> figure.grid.cells, figure.grid.tones
     ((('1 × 10⁻¹⁶',), ('1',)), (('h0',), ('h4',)))
     """
     shape = (len(rows), len(columns))
-    for table, what in ((cells, "cells"), (tones or cells, "tones")):
-        if len(table) != shape[0] or any(len(row) != shape[1] for row in table):
+    for given, what in ((cells, "cells"), (tones or cells, "tones")):
+        if len(given) != shape[0] or any(len(row) != shape[1] for row in given):
             raise AttnlabError(
                 f"{what} do not fit {shape[0]} rows × {shape[1]} columns; give one entry for each"
             )
@@ -51,9 +54,11 @@ def heat_table(
         cells=tuple(tuple(number(cell) for cell in row) for row in cells),
         tones=marks,
     )
-    values = {str(column): [_value(row[k]) for row in cells] for k, column in enumerate(columns)}
+    shown = {str(column): [row[k] for row in cells] for k, column in enumerate(columns)}
+    saved = {"": list(grid.rows)} | shown if table is None else table
+    values = {name: [_value(cell) for cell in column] for name, column in saved.items()}
     alt = alt or f"{title}. A table of {', '.join(grid.rows)} by {', '.join(grid.columns)}."
-    return Figure(id, title, caption, alt, _drawn(grid), {"": list(grid.rows)} | values, grid=grid)
+    return Figure(id, title, caption, alt, _drawn(grid), values, note, grid=grid)
 
 
 def _value(cell: Any) -> Any:

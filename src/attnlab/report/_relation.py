@@ -14,7 +14,7 @@ from attnlab.report._prepare import axis, labels_of, layout, short, thinned
 from attnlab.report._text import plain
 
 if TYPE_CHECKING:
-    import xarray as xr
+    pass
 
 _MAX_FRAMES = 32
 _MAX_DOTS = 240
@@ -101,28 +101,6 @@ def relation_figure(
         table,
         left.strip(),
     )
-
-
-def relation_curve(
-    score: xr.DataArray, predicted: xr.DataArray
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """The one curve norm(score) that all predictions lie on, or None where each word's start gives
-    it its own.
-
-    >>> import xarray as xr
-    >>> s = xr.DataArray([[0.0, 2.0], [0.0, 4.0]], dims=("word", "step"))
-    >>> relation_curve(s, s**2)
-    (array([0., 2., 4.]), array([ 0.,  4., 16.]))
-    """
-    start = predicted.isel(step=0).values
-    x, y = score.values.ravel(), predicted.transpose(*score.dims).values.ravel()
-    there = np.isfinite(x) & np.isfinite(y)
-    if not there.any() or np.nanmax(np.abs(start), initial=0.0) > 0.02 * np.max(y[there]):
-        return None
-    x, places = np.unique(x[there], return_index=True)
-    even = np.searchsorted(x, np.linspace(x[0], x[-1], 200)).clip(0, len(x) - 1)
-    kept = np.unique(even)
-    return x[kept], y[there][places][kept]
 
 
 def _steps_first(

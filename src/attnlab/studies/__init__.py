@@ -16,18 +16,7 @@ from attnlab.studies._landscape import FLATNESS, MINIMA, SADDLES
 from attnlab.studies._laws import HEAD_LAWS, OPTIMIZERS, STEP_SIZES
 from attnlab.studies._liu2021 import DEPTH, GATE, MOVING_BLOCK, SELF_ATTENTION, STATIC_MASK
 from attnlab.studies._liu2021_accuracy import DIGITS, TOPIC_POOLING
-from attnlab.studies._lu2021 import (
-    ABLATION,
-    ABLATIONS,
-    ASYMPTOTICS,
-    BEYOND,
-    BEYOND_ARMS,
-    CAPACITY,
-    CAPACITY_ARMS,
-    REFERENCE,
-    STARTS,
-)
-from attnlab.studies._measure import asked_of
+from attnlab.studies._lu2021 import BEYOND, BEYOND_ARMS
 from attnlab.studies._own_text import TextStudy, study_texts
 from attnlab.studies._points import PointSettings, find_points
 from attnlab.studies._samples import SampleSettings, fit_curve, fit_samples
@@ -65,20 +54,13 @@ __all__ = [
     "MOVING_BLOCK",
     "GATE",
     "DEPTH",
-    "ABLATION",
-    "ABLATIONS",
-    "ASYMPTOTICS",
     "BEYOND",
     "BEYOND_ARMS",
-    "CAPACITY",
-    "CAPACITY_ARMS",
     "Data",
     "Exploration",
     "FarSettings",
     "HEAD_LAWS",
     "OPTIMIZERS",
-    "REFERENCE",
-    "STARTS",
     "ROTTEN_TOMATOES",
     "STEP_SIZES",
     "Scale",
@@ -96,7 +78,6 @@ __all__ = [
     "predict",
     "prepare_texts",
     "read_exploration",
-    "asked_of",
     "split_arms",
     "study_texts",
     "text_parts",

@@ -17,16 +17,9 @@ from attnlab.lab import (
     pooled_p95,
 )
 from attnlab.papers.lu2021 import PAPER
+from attnlab.papers.lu2021.figures import sen_error_figure, sen_relation
 from attnlab.papers.lu2021.sweeps import Reference, UnderAdam, reference
-from attnlab.report import (
-    Figure,
-    head_name,
-    heat_table,
-    number,
-    sen_error_figure,
-    sen_relation,
-    theory_figure,
-)
+from attnlab.report import Figure, head_name, heat_table, number, theory_figure
 
 if TYPE_CHECKING:
     import xarray as xr

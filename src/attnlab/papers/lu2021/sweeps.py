@@ -16,6 +16,8 @@ WORK = "attnlab.papers.lu2021.runs:train_topic"
 HEADS = ("fixed", "linear", "two_layer")
 OTHERS = 20  # words besides a topic word in a sentence of the reference task
 ADAM = {"optimizer": "adam", "step_size": 0.01}
+LEAST_SCORE = 0.05  # scores from which the reduced model's relative error is spoken of
+LEAST_DIP = 1e-3  # a score that falls farther than this has dipped
 
 # Quick runs are smaller, not shorter: sentences and dictionary shrink, words per sentence and steps
 # stay, since what is claimed of the end of training needs its steps. Theory's error falls with the
@@ -25,6 +27,15 @@ SMALL: dict[Scale, dict[str, Any]] = {
     "paper": {},
     "quick": {"sentences": 400, "test_sentences": 200, "dictionary": 500},
 }
+MIDDLE: dict[Scale, dict[str, Any]] = {
+    "paper": {},
+    "quick": {"sentences": 1000, "test_sentences": 250, "dictionary": 1250, "steps": 3000},
+}
+
+
+def more(scale: Scale, seeds: int) -> int:
+    """More seeds where runs are small: a share of seeds needs more of them than an average."""
+    return seeds + seeds // 2 if scale == "quick" else seeds
 
 
 def fewer(scale: Scale, seeds: int) -> int:
@@ -112,7 +123,7 @@ def _measure_reference(arms: Data) -> Data:
         run = arms[head]
         found = measure_relation(run).merge(predicted_errors(run))
         found[Reference.rank_agreement] = log_agreement(run)
-        found[Reference.dip] = al.dynamics.suppression(run).dip.where(finished(run))
+        found[Reference.dip] = dips(run).dip.where(finished(run))
         heads.append(found.merge(run[[*map(str, recorded)]]))
         endings.append(measure_endings(run))
     return {
@@ -125,6 +136,130 @@ def _measure_reference(arms: Data) -> Data:
 reference = Sweep(
     "reference", WORK, _reference_grid, _measure_reference, (Reference, Endings, UnderAdam)
 )
+
+
+class LargeStart(Table, label="std 0.1"):
+    """The reference task from embeddings of standard deviation 0.1, fixed and linear head."""
+
+    sen_error = variable("relative error of the plain form, where s > 0.05")
+    sen_error_without_start = variable("the same as if embeddings had started at zero")
+    score = variable("score s of a topic word")
+    norm = variable("|ν|")
+
+
+class Dips(Table):
+    """Words that are suppressed first, from embeddings so large that some point away."""
+
+    score = variable("score s of a topic word")
+    norm = variable("|ν|")
+    alignment = variable("initial alignment ν₀·(W_y − mean W)")
+    alignment_auc = variable("AUC of misalignment for the dip, within each seed")
+    rank_agreement = variable("Spearman's correlation of score and norm along training")
+    dip = variable("whether the score falls below its start first")
+    depth = variable("lowest score less the first")
+    dip_step = variable("step at which the score is lowest")
+    fall_together = variable("whether the norm is then below its start, too")
+    recovered_step = variable("step at which the score is back at its start")
+
+
+class LargerStart(Dips, label="std 0.3"):
+    """Embeddings of standard deviation 0.3, fixed head."""
+
+
+class LargestStart(Dips, label="std 1.0"):
+    """Embeddings of standard deviation 1, fixed head."""
+
+
+class RandomLabels(Table, label="labels at random"):
+    """Labels drawn independently of the words: there is nothing to find."""
+
+    loss = variable("training loss")
+    accuracy_test = variable("test accuracy")
+    attention = variable("attention on a topic word in its own sentences")
+    separation_score = variable("AUC of scores, topic against other words")
+    separation_norm = variable("AUC of norms, topic against other words")
+
+
+def _starts_grid(scale: Scale, seeds: int) -> Grid:
+    middle = MIDDLE[scale] | {"record": "curves"}
+    small = SMALL[scale] | {"record": "curves"}
+    arms = {
+        "fixed 0.1": middle | {"embedding_std": 0.1},
+        "linear 0.1": middle | {"embedding_std": 0.1, "head": "linear"},
+        "fixed 0.3": small | {"embedding_std": 0.3, "rows": 250},
+        "fixed 1.0": small | {"embedding_std": 1.0, "rows": 250},
+        "labels at random": small | {"label_noise": 1.0},
+    }
+    counts = dict.fromkeys(arms, fewer(scale, seeds))
+    return Grid(arms, counts | {"fixed 0.3": more(scale, seeds)})
+
+
+def _measure_starts(arms: Data) -> Data:
+    heads = ("fixed", "linear")
+    random = arms["labels at random"]
+    return {
+        LargeStart.label: al.lab.along(
+            [_measure_large_start(arms[f"{head} 0.1"]) for head in heads], "head", heads
+        ),
+        LargerStart.label: _measure_dips(arms["fixed 0.3"]),
+        LargestStart.label: _measure_dips(arms["fixed 1.0"]),
+        RandomLabels.label: random[list(RandomLabels.variables)],
+    }
+
+
+def _measure_large_start(run: xr.Dataset) -> xr.Dataset:
+    from_zero = run.assign(norm=run.norm.where(run.step > 0, 0.0))
+    return al.lab.dataset(
+        {
+            LargeStart.sen_error: al.dynamics.sen_error(run, OTHERS),
+            LargeStart.sen_error_without_start: al.dynamics.sen_error(from_zero, OTHERS),
+            LargeStart.score: run.score,
+            LargeStart.norm: run.norm,
+        }
+    )
+
+
+def _measure_dips(run: xr.Dataset) -> xr.Dataset:
+    found = dips(run)
+    found[Dips.alignment_auc] = al.dynamics.separation(-run.alignment, found.dip)
+    found[Dips.dip] = found.dip.where(finished(run))
+    found[Dips.rank_agreement] = log_agreement(run)
+    return found.merge(run[[str(Dips.score), str(Dips.norm), str(Dips.alignment)]])
+
+
+starts = Sweep(
+    "starts",
+    WORK,
+    _starts_grid,
+    _measure_starts,
+    (LargeStart, LargerStart, LargestStart, RandomLabels),
+)
+
+
+class Phases(Table):
+    """The phases of each topic word, as `attnlab.dynamics.phases` finds them."""
+
+    score = variable("score s of a topic word")
+    norm = variable("|ν|")
+    phase = variable("number of the phase at each step")
+    suppressed_until = variable("step of the lowest score, if the word dips")
+    depth = variable("lowest score less the first")
+    onset = variable("step at which the score sets off")
+    saturation = variable("step at which its growth in log time has halved")
+
+
+class Flow(Table):
+    """The reduced model's flow to far times (seed, time, word)."""
+
+    score = variable("score s of a topic word")
+    norm = variable("|ν|")
+    attention = variable("attention on the topic word")
+    loss = variable("loss")
+
+
+def dips(run: xr.Dataset) -> xr.Dataset:
+    """Which words are suppressed first, and how far."""
+    return al.dynamics.suppression(run, least_depth=LEAST_DIP)
 
 
 def finished(run: xr.Dataset) -> xr.DataArray:
@@ -183,8 +318,17 @@ def log_agreement(data: xr.Dataset, rows: int = 60) -> xr.DataArray:
     return al.dynamics.rank_agreement(data.score.isel(step=places), data.norm.isel(step=places))
 
 
+HOW_PREDICTED = (
+    "The prediction uses the run's initial embeddings, head and |q| and its words' frequencies; it "
+    f"is compared where s > {LEAST_SCORE}. The onset is the step at which a score reaches half of "
+    "its own last value; a run whose loss is still above 0.1 at the last step is in the midst of "
+    "it and has no final score to compare."
+)
+"""What `predicted_errors` compares, in words."""
+
+
 def predicted_errors(
-    data: xr.Dataset, *, least_score: float = 0.05, settled: float = 0.1
+    data: xr.Dataset, *, least_score: float = LEAST_SCORE, settled: float = 0.1
 ) -> xr.Dataset:
     """Relative errors of the reduced model: along training, at its end, and of the onset.
 

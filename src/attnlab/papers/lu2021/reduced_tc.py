@@ -1,0 +1,54 @@
+"""The reduced model predicts training under the linear head: its onset and its end."""
+
+from __future__ import annotations
+
+from attnlab.lab import Claim, Control, Criterion, Data, Variable, every_run
+from attnlab.papers.lu2021 import PAPER
+from attnlab.papers.lu2021.figures import reduced_figures
+from attnlab.papers.lu2021.sweeps import HOW_PREDICTED, Reference, reference
+from attnlab.report import Figure
+
+_ONSET, _FINAL = 0.025, 0.03  # relative errors of the onset and of the final score
+
+
+def within(onset: Variable, final: Variable, note: str = "") -> tuple[Criterion, ...]:
+    """The claim's bounds on the errors of the onset and of the final score."""
+
+    def onset_error(data: Data):
+        return onset(data, head="linear")
+
+    def final_error(data: Data):
+        return final(data, head="linear")
+
+    return (
+        Criterion(f"error of the onset time, max{note}", onset_error, every_run <= _ONSET),
+        Criterion(f"error of the final score, max{note}", final_error, every_run <= _FINAL),
+    )
+
+
+def figures(data: Data) -> list[Figure]:
+    """Prediction over measurement, the onset of each word, and the error along training."""
+    return reduced_figures(Reference.of(data).sel(head="linear"), prefix="reduced_tc")
+
+
+claim = Claim(
+    id="lu2021.reduced_tc",
+    rank=8,
+    title="The reduced model predicts training, linear head",
+    statement="Under the linear head, one sentence per topic word, the word and m null words, "
+    "predicts from the start alone what training on the whole data set will do.",
+    source=f"{PAPER}, section 4: the reduced dynamics",
+    sweeps=(reference,),
+    criteria=within(Reference.onset_error, Reference.final_error),
+    controls=(
+        Control(
+            "m halved",
+            "With half of the other words the prediction must miss.",
+            within(Reference.halved_onset_error, Reference.halved_final_error, ", m halved"),
+        ),
+    ),
+    how_measured="Adaptive flow; judged by onset and end, since the steep onset is late by a "
+    f"little. {HOW_PREDICTED}",
+    refuted_by="A prediction outside the bound, or one that fits as well with half of the words.",
+    figures=figures,
+)
