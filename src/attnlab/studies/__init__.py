@@ -6,16 +6,13 @@ from attnlab.studies._compare_answers import measure_comparison
 from attnlab.studies._compare_explore import Comparison, explore_compare
 from attnlab.studies._compare_teachers import CompareSettings, fit_variant
 from attnlab.studies._compare_words import WordSettings, fit_words
-from attnlab.studies._digits import DigitsSettings, fit_digits
 from attnlab.studies._dynamics import explore, foretell, predict
 from attnlab.studies._exploration import Exploration, checked_folder, read_exploration
-from attnlab.studies._explore_digits import explore_digits
 from attnlab.studies._explore_landscape import explore_landscape
 from attnlab.studies._explore_samples import explore_samples, measure_samples
 from attnlab.studies._landscape import FLATNESS, MINIMA, SADDLES
 from attnlab.studies._laws import HEAD_LAWS, OPTIMIZERS, STEP_SIZES
 from attnlab.studies._liu2021 import DEPTH, GATE, MOVING_BLOCK, SELF_ATTENTION, STATIC_MASK
-from attnlab.studies._liu2021_accuracy import DIGITS, TOPIC_POOLING
 from attnlab.studies._lu2021 import (
     ABLATION,
     ABLATIONS,
@@ -50,11 +47,6 @@ __all__ = [
     "SADDLES",
     "MINIMA",
     "FLATNESS",
-    "DigitsSettings",
-    "explore_digits",
-    "fit_digits",
-    "DIGITS",
-    "TOPIC_POOLING",
     "fit_samples",
     "fit_curve",
     "SampleSettings",
