@@ -62,8 +62,8 @@ def dots_figure(
     are good.
 
     ``rows``: `DotRow`, or tuples ``(label, values, threshold, good)``; ``names``: what dots on the
-    good and on the other side are called. A value of exactly zero,
-    which the axis cannot show, stands as a triangle at the left edge.
+    good and on the other side are called. A value of exactly zero, which the axis cannot show,
+    stands as a triangle at the left edge.
 
     >>> figure = dots_figure([("GD", [1e-16, 0.0], 1e-12), ("Adam", [0.9, 1.0], 1e-12)], id="sum", title="Sum")
     >>> figure.table["good"]

@@ -47,6 +47,7 @@ class Start:
     config: Any
 
     def __call__(self, key: Array) -> Any:
+        """The parameters that a key draws."""
         return jax.tree.map(lambda leaf: leaf.astype(jnp.float32), self.config.init(key))
 
 
@@ -66,6 +67,7 @@ class Look:
     attends: bool
 
     def __call__(self, model: Any, checks: Mapping[str, Any]) -> dict[str, Array]:
+        """All of it for one model."""
         test = checks["test"]
         predicted = jnp.argmax(jax.vmap(model)(test["images"]), axis=1).astype(jnp.int32)
         found = {

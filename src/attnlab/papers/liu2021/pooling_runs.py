@@ -244,6 +244,7 @@ class PoolStart:
     dtype: str
 
     def __call__(self, key: Any) -> WordAttention:
+        """The parameters that a key draws."""
         return self.config.init(key, self.dtype)
 
 
