@@ -66,6 +66,12 @@ class Table:
     def __init_subclass__(cls, *, label: str = "", optional: bool = False, **more: Any):
         super().__init_subclass__(**more)
         own = {name: one for name, one in vars(cls).items() if isinstance(one, _Declaration)}
+        taken = own.keys() & {"label", "optional", "variables", "of", "check"}
+        if taken:
+            raise AttnlabError(
+                f"{cls.__name__} declares the variable {min(taken)!r}, which every table has as an "
+                "attribute: name it otherwise"
+            )
         cls._declared = {**cls._declared, **own}
         cls.label, cls.optional, cls.variables = label, optional, {}
         for name, one in cls._declared.items():

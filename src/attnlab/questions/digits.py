@@ -509,11 +509,11 @@ def _looking(table: xr.Dataset, pictures: xr.Dataset, facts: Mapping[str, Any]) 
 
 
 def _read_table(pictures: xr.Dataset) -> Figure:
-    labels = [int(digit) for digit in pictures[Pictures.label].values]
+    digits = [int(digit) for digit in pictures[Pictures.digit].values]
     read = pictures[Pictures.predicted].transpose("example", "student").values
-    cells = [[sign(int(r), label) for r in row] for row, label in zip(read, labels, strict=True)]
+    cells = [[sign(int(r), digit) for r in row] for row, digit in zip(read, digits, strict=True)]
     return heat_table(
-        [f"image {k + 1}: a {label}" for k, label in enumerate(labels)],
+        [f"image {k + 1}: a {digit}" for k, digit in enumerate(digits)],
         [str(student) for student in pictures["student"].values],
         cells,
         id="read",

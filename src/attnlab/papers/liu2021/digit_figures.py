@@ -37,24 +37,24 @@ def attention_pictures(pictures: xr.Dataset, *, id: str) -> Figure:
     )
 
 
-def sign(read: int, label: int) -> str:
+def sign(read: int, digit: int) -> str:
     """What was read, and whether that is right.
 
     >>> sign(3, 3), sign(8, 3)
     ('3 ✓', '8 ✗')
     """
-    return f"{read} {'✓' if read == label else '✗'}"
+    return f"{read} {'✓' if read == digit else '✗'}"
 
 
 def _row(pictures: xr.Dataset, names: list[str], example: int) -> PictureRow:
     one = pictures.isel(example=example)
-    label = int(one[Pictures.label])
+    digit = int(one[Pictures.digit])
     pixels = pictures.sizes["row"] * pictures.sizes["column"]
-    heats, words = [], [f"a {label}"]
+    heats, words = [], [f"a {digit}"]
     for name in names:
         read = int(one[Pictures.predicted].sel(student=name))
         share = 100 * _shares(pictures, name)[example]
-        words.append(f"reads {sign(read, label)} · {share:.0f} %")
+        words.append(f"reads {sign(read, digit)} · {share:.0f} %")
         heats.append(one[Pictures.attention_map].sel(attending=name).values * pixels)
     image, mask = one[Pictures.image].values, one[Pictures.mask].values
     return PictureRow(image, mask, tuple(heats), tuple(words))
@@ -62,7 +62,7 @@ def _row(pictures: xr.Dataset, names: list[str], example: int) -> PictureRow:
 
 def _in_short(pictures: xr.Dataset, student: str) -> str:
     read = pictures[Pictures.predicted].sel(student=student)
-    right = int((read == pictures[Pictures.label]).sum())
+    right = int((read == pictures[Pictures.digit]).sum())
     share = float(_shares(pictures, student).mean())
     count = pictures.sizes["example"]
     return f"{right} of {count} read right, {share:.0%} of the attention on the digit"
@@ -84,13 +84,13 @@ def _numbers(pictures: xr.Dataset, names: list[str]) -> dict[str, list[Any]]:
         "attention on the digit": [],
         "even attention": [],
     }
-    labels = pictures[Pictures.label].values
+    digits = pictures[Pictures.digit].values
     even = pictures[Pictures.mask].mean(("row", "column")).values
     for name in names:
         read = pictures[Pictures.predicted].sel(student=name).values
         shares = _shares(pictures, name)
         for k in range(pictures.sizes["example"]):
-            row = (k + 1, name, int(labels[k]), int(read[k]), _short(shares[k]), _short(even[k]))
+            row = (k + 1, name, int(digits[k]), int(read[k]), _short(shares[k]), _short(even[k]))
             for column, value in zip(columns.values(), row, strict=True):
                 column.append(value)
     return columns

@@ -90,7 +90,7 @@ def fit_digits(settings: DigitFitSettings, context: RunContext) -> xr.Dataset:
     ``settling``, the chosen ``step_size`` and ``weight_decay``, and for attention
     ``attention_on_digit``, its mean share on the digit's square, to be compared with
     ``digit_area``, the share that even attention has. Of the largest size and the first ``drawn``
-    test images, the same for all students of a seed: ``image``, ``mask``, ``label``, ``predicted``,
+    test images, the same for all students of a seed: ``image``, ``mask``, ``digit``, ``predicted``,
     ``attention_map``.
     """
     s, attends = settings, settings.student in ATTENTION
@@ -128,7 +128,7 @@ def fit_digits(settings: DigitFitSettings, context: RunContext) -> xr.Dataset:
         digit_area=float(test.masks.mean()),
         image=(("example", "row", "column"), test.images[: s.drawn]),
         mask=(("example", "row", "column"), test.masks[: s.drawn]),
-        label=("example", test.labels[: s.drawn]),
+        digit=("example", test.labels[: s.drawn]),
     )
 
 

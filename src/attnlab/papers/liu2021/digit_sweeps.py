@@ -34,7 +34,7 @@ class Pictures(Table):
 
     image = variable("pixels (example, row, column)")
     mask = variable("1 in the digit's square (example, row, column)")
-    label = variable("the digit (example)")
+    digit = variable("which digit it is (example)")
     predicted = variable("what a student reads (student, example)")
     attention_map = variable("its attention (attending, example, row, column)", optional=True)
 
@@ -65,7 +65,7 @@ def measure_pictures(arms: Data, size: int) -> xr.Dataset:
     variables = {
         str(Pictures.image): (grid, one[Pictures.image].values),
         str(Pictures.mask): (grid, one[Pictures.mask].values),
-        str(Pictures.label): ("example", one[Pictures.label].values.astype(int)),
+        str(Pictures.digit): ("example", one[Pictures.digit].values.astype(int)),
         str(Pictures.predicted): (("student", "example"), np.array(read)),
     }
     pictures = al.lab.dataset(variables).assign_coords(student=list(first))
