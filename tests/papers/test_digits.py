@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from attnlab import AttnlabError
 from attnlab.data import load_digits
-from attnlab.lab import axis
+from attnlab.lab import along
 from attnlab.papers.liu2021 import digit_runs
 from attnlab.papers.liu2021.digit_runs import fit_digits
 from attnlab.papers.liu2021.digit_settings import ATTENTION, STUDENTS, DigitFitSettings
@@ -111,7 +110,7 @@ def test_unknown_students_and_empty_grids_are_refused():
 
 def test_pictures_are_of_the_first_seed_that_all_students_finished(found):
     few = [s for s in STUDENTS if s != "attention-pooling"]
-    arms = {s: xr.concat([found[s], found[s] + 1], axis("seed", [3, 7])) for s in few}
+    arms = {s: along([found[s], found[s] + 1], "seed", [3, 7]) for s in few}
     arms["baseline"]["predicted"] = arms["baseline"].predicted.where(arms["baseline"].seed != 3)
     pictures = measure_pictures(arms, 60)
     assert pictures.attrs == {"seed": 7, "size": 60}

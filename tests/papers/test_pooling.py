@@ -176,7 +176,7 @@ def test_paper_scale_shows_plain_descent_too():
     small |= {"dictionary": 30, "valid_sentences": 20, "test_sentences": 20, "batch_size": 8}
     arms = {}
     for label, arm in grid.arms.items():
-        changed = arm | small | {"sizes": sizes[arm["student"]]}
+        changed = {**arm, **small, "sizes": sizes[arm["student"]]}
         runs = [fit_pooling(PoolingSettings(seed=k, **changed), context) for k in range(2)]
         arms[label] = along(runs, "seed", range(2))
     data = topic_pooling.measured(arms)
