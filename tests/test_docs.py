@@ -13,6 +13,7 @@ PAGES = [
     "docs/sweeps.md",
     "docs/dynamics.md",
     "docs/samples.md",
+    "docs/digits.md",
     "docs/landscape.md",
     "docs/text.md",
     "docs/compare.md",

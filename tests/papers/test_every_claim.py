@@ -28,6 +28,28 @@ SMALL: dict[str, dict[str, Any]] = {
         "dictionary": 30,
     },
     "attnlab.papers.lu2021.runs:flow_far": {"topics": 2, "topic_words": 1, "rows": 60},
+    "attnlab.papers.liu2021.digit_runs:fit_digits": {
+        "steps": 5,
+        "batch_size": 16,
+        "step_sizes": (0.01,),
+        "weight_decays": (0.1,),
+        "validation": 20,
+        "test": 30,
+        "hidden": 4,
+        "embedding_dim": 4,
+        "stride": 8,
+        "drawn": 5,
+    },
+    "attnlab.papers.liu2021.pooling_runs:fit_pooling": {
+        "steps": 10,
+        "batch_size": 16,
+        "step_sizes": (0.1,),
+        "weight_decays": (0.0,),
+        "dictionary": 60,
+        "embedding_dim": 3,
+        "valid_sentences": 30,
+        "test_sentences": 60,
+    },
 }
 # Settings that runs of one sweep need besides.
 OF_SWEEP: dict[str, dict[str, Any]] = {

@@ -6,9 +6,12 @@ from __future__ import annotations
 
 from attnlab.claims._claim import Claim, Control, Criterion, Measure
 from attnlab.complexity import WORTHWHILE, end_values
-from attnlab.studies import TOPIC_POOLING
+from attnlab.papers.liu2021.pooling_sweeps import topic_pooling
+from attnlab.studies import Study
 from attnlab.studies._text import ROTTEN_TOMATOES
 from attnlab.studies._text_pooling import text_pooling_study
+
+TOPIC_POOLING = Study(topic_pooling.name, topic_pooling.plan, topic_pooling.measure)
 
 
 def _ratio(name: str, task: str) -> Measure:

@@ -16,7 +16,6 @@ from attnlab._places import listed, place, reading
 _KINDS = (
     "dynamics",
     "samples",
-    "digits",
     "landscape",
     "study",
     "compare",

@@ -73,7 +73,8 @@ class Sweep:
         more = {"confidence": confidence} if takes and confidence is not None else {}
         found = dict(self.measure(arms, **more))
         known = {table.label: table for table in self.tables}
-        if known and set(known) != set(found):
+        needed = {label for label, table in known.items() if not table.optional}
+        if known and not needed <= set(found) <= set(known):
             raise AttnlabError(
                 f"the sweep {self.name!r} measures {sorted(found)}; its tables are {sorted(known)}"
             )

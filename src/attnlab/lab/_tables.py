@@ -49,7 +49,8 @@ def variable(meaning: str, *, optional: bool = False) -> Variable:
 class Table:
     """A measured data set: its label, and its variables as attributes. Subclassed, never made.
 
-    A subclass without a label is a group of variables that several tables share.
+    A subclass without a label is a group of variables that several tables share. An ``optional``
+    table is measured from some grids only, such as those of paper scale.
 
     >>> class Losses(Table, label="losses"):
     ...     training = variable("cross-entropy on the training sentences")
@@ -58,14 +59,21 @@ class Table:
     """
 
     label: ClassVar[str]
+    optional: ClassVar[bool] = False
     variables: ClassVar[dict[str, Variable]]
     _declared: ClassVar[dict[str, _Declaration]] = {}
 
-    def __init_subclass__(cls, *, label: str = "", **more: Any):
+    def __init_subclass__(cls, *, label: str = "", optional: bool = False, **more: Any):
         super().__init_subclass__(**more)
         own = {name: one for name, one in vars(cls).items() if isinstance(one, _Declaration)}
+        taken = own.keys() & {"label", "optional", "variables", "of", "check"}
+        if taken:
+            raise AttnlabError(
+                f"{cls.__name__} declares the variable {min(taken)!r}, which every table has as an "
+                "attribute: name it otherwise"
+            )
         cls._declared = {**cls._declared, **own}
-        cls.label, cls.variables = label, {}
+        cls.label, cls.optional, cls.variables = label, optional, {}
         for name, one in cls._declared.items():
             cls.variables[name] = Variable.declared(name, label, one.meaning, one.optional)
             setattr(cls, name, cls.variables[name])

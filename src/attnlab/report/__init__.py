@@ -13,7 +13,6 @@ from attnlab.report._chosen import chosen
 from attnlab.report._claims import claims_page, write_report
 from attnlab.report._compare_page import compare_page, write_compare
 from attnlab.report._curves import learning_curves
-from attnlab.report._digits import attention_pictures, digits_page, write_digits
 from attnlab.report._dots import DotRow, dots_figure
 from attnlab.report._dynamics import dynamics_page, write_dynamics
 from attnlab.report._heat import heat_table
@@ -31,8 +30,10 @@ from attnlab.report._overlay import overlay_figure
 from attnlab.report._page import Card, Control, Criterion, Figure, Grid, Page, Section, Shaded
 from attnlab.report._paths import paths_figure
 from attnlab.report._phases import phase_figure, phase_table
+from attnlab.report._pictures import PictureRow, pictures_figure
 from attnlab.report._relation import relation_figure
 from attnlab.report._render import render, write_folder, write_page
+from attnlab.report._sample_tables import answers_table, tuning_table
 from attnlab.report._samples import samples_page, write_samples
 from attnlab.report._scatter import scatter_figure
 from attnlab.report._shaded import shaded_figure
@@ -67,7 +68,10 @@ __all__ = [
     "learning_curves",
     "needed_figure",
     "ratio_figure",
-    "attention_pictures",
+    "answers_table",
+    "tuning_table",
+    "pictures_figure",
+    "PictureRow",
     "shaded_figure",
     "stages_figure",
     "sen_error_figure",
@@ -88,9 +92,6 @@ __all__ = [
     # the page of needed samples
     "samples_page",
     "write_samples",
-    # the page of noisy digits
-    "digits_page",
-    "write_digits",
     # the page of a landscape
     "landscape_page",
     "write_landscape",

@@ -56,12 +56,14 @@ def dots_figure(
     caption: str = "",
     alt: str = "",
     x_label: str = "value",
+    names: tuple[str, str] = ("within the threshold", "beyond the threshold"),
 ) -> Figure:
     """Per-seed values of each row on a log axis, with the threshold and the side on which values
     are good.
 
-    ``rows``: `DotRow`, or tuples ``(label, values, threshold, good)``. A value of exactly zero,
-    which the axis cannot show, stands as a triangle at the left edge.
+    ``rows``: `DotRow`, or tuples ``(label, values, threshold, good)``; ``names``: what dots on the
+    good and on the other side are called. A value of exactly zero, which the axis cannot show,
+    stands as a triangle at the left edge.
 
     >>> figure = dots_figure([("GD", [1e-16, 0.0], 1e-12), ("Adam", [0.9, 1.0], 1e-12)], id="sum", title="Sum")
     >>> figure.table["good"]
@@ -86,8 +88,8 @@ def dots_figure(
     ]
     style["annotations"] = [_label(k, row) for k, row in enumerate(rows)]
     traces = [
-        _trace(points, "good", "within the threshold", BLUE, "circle"),
-        _trace(points, "bad", "beyond the threshold", VERMILLION, "x"),
+        _trace(points, "good", names[0], BLUE, "circle"),
+        _trace(points, "bad", names[1], VERMILLION, "x"),
         _trace(points, "zero", "exactly zero", GREEN, "triangle-left"),
         _medians(rows, low),
     ]

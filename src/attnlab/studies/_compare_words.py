@@ -90,8 +90,8 @@ def fit_words(s: WordSettings, context: RunContext) -> xr.Dataset:
     import jax
 
     from attnlab.models import moving_parts
+    from attnlab.papers.liu2021.pooling_runs import curve_order
     from attnlab.studies._compare_variants import Variant, VariantLoss, VariantMeasure
-    from attnlab.studies._pooling import curve_order
     from attnlab.studies._text_sample import shortened
     from attnlab.training import Recipe, choose, fit_grid
 
@@ -210,7 +210,7 @@ def _samples(corpus: Corpus, length: int, known: np.ndarray | None, dtype: str) 
 def _start(train: Corpus, s: WordSettings) -> Any:
     """Embeddings, scores and a linear head, as the study of pooling starts them."""
     from attnlab.models import WordAttentionConfig
-    from attnlab.studies._pooling import _PoolStart as PoolStart
+    from attnlab.papers.liu2021.pooling_runs import PoolStart
 
     config = WordAttentionConfig.for_corpus(
         train,

@@ -12,8 +12,8 @@ import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
+from attnlab.papers.liu2021.pooling_settings import POOLING
 from attnlab.runs import RunContext
-from attnlab.studies._pooling import POOLING, curve_order, pool_curve
 from attnlab.studies._text import text_parts
 from attnlab.studies._text_sample import LONGEST, shortened
 
@@ -66,6 +66,7 @@ def fit_text_student(s: StudentSettings, context: RunContext) -> xr.Dataset:
     """Test ``accuracy`` by ``size``, with what was chosen on validation sentences."""
     import jax
 
+    from attnlab.papers.liu2021.pooling_runs import curve_order, pool_curve
     from attnlab.training import Recipe
 
     train, valid, test = _corpora(s.folder, s.data, context.root_seed)

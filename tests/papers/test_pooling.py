@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import attnlab.training
 from attnlab import AttnlabError
 from attnlab.data import Corpus, TopicTask
+from attnlab.lab import along
 from attnlab.models import (
     LinearHead,
     WordAttentionConfig,
@@ -19,9 +19,12 @@ from attnlab.models import (
     literal_logits,
     moving_parts,
 )
+from attnlab.papers.liu2021 import pooling_runs as pooling
+from attnlab.papers.liu2021.pooling_runs import bags, fit_pooling, pool_curve
+from attnlab.papers.liu2021.pooling_settings import STUDENTS, PoolingSettings
+from attnlab.papers.liu2021.pooling_sweeps import UnderDescent, topic_pooling
+from attnlab.papers.liu2021.topic_pooling import claim
 from attnlab.runs import RunContext
-from attnlab.studies import _pooling as pooling
-from attnlab.studies._pooling import PoolingSettings, bags, fit_pooling, pool_curve
 from attnlab.training import Recipe
 
 _TOKENS = [["a", "b", "b"], ["c"], ["d", "a", "e", "e", "e"], ["b", "c", "d"]]
@@ -112,7 +115,7 @@ def test_students_of_a_seed_see_the_same_nested_sentences(monkeypatch):
         seen[student, tuple(sizes)] = data, checks, key
         raise InterruptedError
 
-    monkeypatch.setattr(attnlab.training, "fit_grid", look)
+    monkeypatch.setattr(pooling, "fit_grid", look)
     changes = [
         ("mean-pooling", (8, 64)),
         ("attention-pooling", (8, 64)),
@@ -135,12 +138,11 @@ def test_students_of_a_seed_see_the_same_nested_sentences(monkeypatch):
 def test_attention_needs_fewer_sentences_but_not_fewer_than_counts_of_the_topic_words():
     context = RunContext(7, 0, "0" * 16)
     found = {
-        student: fit_pooling(replace(_SMALL, student=student), context)
-        for student in pooling.STUDENTS
+        student: fit_pooling(replace(_SMALL, student=student), context) for student in STUDENTS
     }
     for name in ("accuracy", "valid_loss", "train_loss", "settling", "step_size", "weight_decay"):
         assert all(curve[name].dims == ("size",) for curve in found.values())
-    mean, attention, counts = (float(found[student].accuracy[1]) for student in pooling.STUDENTS)
+    mean, attention, counts = (float(found[student].accuracy[1]) for student in STUDENTS)
     assert mean < 0.9 < attention
     assert counts == 1.0
     assert float(found["attention-pooling"].attention[1]) > 2 / 9
@@ -165,3 +167,20 @@ def test_what_cannot_be_measured_is_refused():
         PoolingSettings(student="max")
     with pytest.raises(AttnlabError, match="increasing"):
         PoolingSettings(sizes=(8, 8))
+
+
+def test_paper_scale_shows_plain_descent_too():
+    grid, context = topic_pooling.grid("paper", 2), RunContext(0, 0, "0" * 16)
+    sizes = {"mean-pooling": (16, 64), "attention-pooling": (8, 16), "topic-counts": (8, 16)}
+    small = {"sentences": 64, "steps": 5, "step_sizes": (0.1,), "weight_decays": (0.0,)}
+    small |= {"dictionary": 30, "valid_sentences": 20, "test_sentences": 20, "batch_size": 8}
+    arms = {}
+    for label, arm in grid.arms.items():
+        changed = {**arm, **small, "sizes": sizes[arm["student"]]}
+        runs = [fit_pooling(PoolingSettings(seed=k, **changed), context) for k in range(2)]
+        arms[label] = along(runs, "seed", range(2))
+    data = topic_pooling.measured(arms)
+    assert UnderDescent.of(data).student.values.tolist() == ["mean-pooling", "attention-pooling"]
+    assert claim.figures is not None
+    drawn = {figure.id for figure in claim.figures(data)}
+    assert {"pooling_curves", "pooling_descent", "pooling_descent_ratio"} <= drawn

@@ -10,11 +10,15 @@ import pytest
 
 from attnlab import AttnlabError
 from attnlab.data import load_digits
+from attnlab.lab import along
+from attnlab.papers.liu2021 import digit_runs
+from attnlab.papers.liu2021.digit_runs import fit_digits
+from attnlab.papers.liu2021.digit_settings import ATTENTION, STUDENTS, DigitFitSettings
+from attnlab.papers.liu2021.digit_sweeps import measure_pictures
 from attnlab.runs import RunContext
-from attnlab.studies._digits import STUDENTS, DigitsSettings, fit_digits
 from attnlab.training import _fit
 
-TINY = DigitsSettings(
+TINY = DigitFitSettings(
     sizes=(20, 60),
     steps=30,
     batch_size=16,
@@ -44,9 +48,9 @@ def test_every_student_gives_the_same_names(found, student):
         assert data[name].dims == ("size",)
         assert np.isfinite(data[name]).all()
     assert data.image.shape == data["mask"].shape == (3, 16, 16)
-    assert data.label.shape == data.predicted.shape == (3,)
+    assert data.digit.shape == data.predicted.shape == (3,)
     assert float(data.digit_area) == pytest.approx(64 / 256)
-    attends = student in ("patch-attention", "attention-pooling")
+    attends = student in ATTENTION
     assert ("attention_map" in data) == ("attention_on_digit" in data) == attends
     if attends:
         assert data.attention_map.dims == ("example", "row", "column")
@@ -56,7 +60,7 @@ def test_every_student_gives_the_same_names(found, student):
 
 def test_students_of_a_seed_see_the_same_images(found):
     for student in STUDENTS[1:]:
-        for name in ("image", "mask", "label"):
+        for name in ("image", "mask", "digit"):
             np.testing.assert_array_equal(found[student][name], found["baseline"][name])
     other = fit_digits(replace(TINY, seed=1), CONTEXT)
     assert not np.array_equal(other.image, found["baseline"].image)
@@ -90,9 +94,7 @@ def test_a_mask_helps_where_nothing_else_can():
 
 
 def test_training_validation_and_test_digits_differ():
-    from attnlab.studies._digits import _keys
-
-    parts = load_digits().split(key=_keys(0, 0)[1])
+    parts = load_digits().split(key=digit_runs._keys(0, 0)[1])
     seen = [{image.tobytes() for image in part.images} for part in parts]
     assert not seen[0] & seen[1]
     assert not seen[0] & seen[2]
@@ -101,6 +103,20 @@ def test_training_validation_and_test_digits_differ():
 
 def test_unknown_students_and_empty_grids_are_refused():
     with pytest.raises(AttnlabError, match="known-mask"):
-        DigitsSettings(student="mask")
+        DigitFitSettings(student="mask")
     with pytest.raises(AttnlabError, match="sizes"):
-        DigitsSettings(sizes=())
+        DigitFitSettings(sizes=())
+
+
+def test_pictures_are_of_the_first_seed_that_all_students_finished(found):
+    few = [s for s in STUDENTS if s != "attention-pooling"]
+    arms = {s: along([found[s], found[s] + 1], "seed", [3, 7]) for s in few}
+    arms["baseline"]["predicted"] = arms["baseline"].predicted.where(arms["baseline"].seed != 3)
+    pictures = measure_pictures(arms, 60)
+    assert pictures.attrs == {"seed": 7, "size": 60}
+    assert pictures.attending.values.tolist() == ["patch-attention"]
+    assert pictures.predicted.sel(student="baseline").values.tolist() == (
+        (found["baseline"].predicted.values + 1).tolist()
+    )
+    with pytest.raises(AttnlabError, match="no seed finished for all students"):
+        measure_pictures({s: arm.isel(seed=[0]) for s, arm in arms.items()}, 60)

@@ -7,92 +7,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
+from attnlab.data import Corpus, TopicTask
+from attnlab.models import WordAttention, WordAttentionConfig, moving_parts
+from attnlab.papers.liu2021.pooling_settings import (
+    POOLING,
+    STEP_SIZES,
+    STUDENTS,
+    WEIGHT_DECAYS,
+    PoolingSettings,
+    check_sizes,
+)
 from attnlab.runs import RunContext
-
-if TYPE_CHECKING:
-    import jax
-
-    from attnlab.data import Corpus, TopicTask
-    from attnlab.models import WordAttention
-    from attnlab.training import Recipe
-
-WORK = "attnlab.studies._pooling:fit_pooling"
-POOLING = ("mean-pooling", "attention-pooling")
-STUDENTS = (*POOLING, "topic-counts")
-STEP_SIZES, WEIGHT_DECAYS = (0.03, 0.1), (0.0, 0.1)
-
-
-@dataclass(frozen=True)
-class PoolingSettings:
-    """One student of the topic task at several numbers of training sentences (docs/theory.md#b2).
-
-    - ``seed`` draws sentences and initial parameters, so that students of equal seed are paired;
-      ``arm`` is a label and nothing else.
-    - ``student``: ``"mean-pooling"`` (all words of a sentence weigh the same),
-      ``"attention-pooling"`` (their weights are learned too), or the control ``"topic-counts"``, a
-      two-layer network of ``hidden`` units on how often each topic word occurs: it is told which
-      words matter.
-    - ``sizes``: numbers of training sentences, the first of the ``sentences`` that are drawn, in a
-      random order: students of different sizes still see nested sentences.
-    - Tuning, the same for every student: all pairs of ``step_sizes`` and ``weight_decays``, chosen
-      by the loss on ``valid_sentences`` further sentences.
-    """
-
-    arm: str = ""
-    seed: int = 0
-    student: str = "attention-pooling"
-    sizes: tuple[int, ...] = tuple(2**k for k in range(3, 13))
-    sentences: int = 4096
-    steps: int = 600
-    batch_size: int = 64
-    optimizer: str = "adam"
-    step_sizes: tuple[float, ...] = STEP_SIZES
-    weight_decays: tuple[float, ...] = WEIGHT_DECAYS
-    valid_sentences: int = 500
-    test_sentences: int = 2000
-    topics: int = 4
-    topic_words: int = 2
-    dictionary: int = 5000
-    noise_words: int = 20
-    embedding_dim: int = 10
-    embedding_std: float = 1e-6
-    hidden: int = 10
-    dtype: str = "float32"
-
-    def __post_init__(self):
-        if self.student not in STUDENTS:
-            raise AttnlabError(f"student={self.student!r}: expected one of {', '.join(STUDENTS)}")
-        _check_sizes(self.sizes, self.sentences)
-        if min(self.valid_sentences, self.test_sentences) < 1:
-            raise AttnlabError(
-                f"valid_sentences={self.valid_sentences}, test_sentences={self.test_sentences}: "
-                "expected at least 1"
-            )
-        if self.dtype not in ("float32", "float64"):
-            raise AttnlabError(f"dtype={self.dtype!r}: expected 'float32' or 'float64'")
-
-    def task(self) -> TopicTask:
-        """Where the sentences come from."""
-        from attnlab.data import TopicTask
-
-        return TopicTask(
-            topics=self.topics,
-            topic_words=self.topic_words,
-            dictionary=self.dictionary,
-            noise_words=self.noise_words,
-        )
-
-    def recipe(self) -> Recipe:
-        """How each fit is trained."""
-        from attnlab.training import Recipe
-
-        return Recipe(self.steps, self.batch_size, optimizer=self.optimizer)
+from attnlab.studies._samples import SampleLoss, SampleMeasure
+from attnlab.training import Recipe, choose, fit_grid
 
 
 def fit_pooling(s: PoolingSettings, context: RunContext) -> xr.Dataset:
@@ -101,9 +37,12 @@ def fit_pooling(s: PoolingSettings, context: RunContext) -> xr.Dataset:
     Attention pooling also has ``attention``, the mean attention that topic words get in test
     sentences.
     """
-    import jax
-
-    task = s.task()
+    task = TopicTask(
+        topics=s.topics,
+        topic_words=s.topic_words,
+        dictionary=s.dictionary,
+        noise_words=s.noise_words,
+    )
     *draws, curve_key = jax.random.split(
         jax.random.fold_in(jax.random.key(context.root_seed), s.seed), 4
     )
@@ -117,7 +56,7 @@ def fit_pooling(s: PoolingSettings, context: RunContext) -> xr.Dataset:
         student=s.student,
         key=curve_key,
         words=task.topic_word_ids,
-        recipe=s.recipe(),
+        recipe=Recipe(s.steps, s.batch_size, optimizer=s.optimizer),
         step_sizes=s.step_sizes,
         weight_decays=s.weight_decays,
         embedding_dim=s.embedding_dim,
@@ -168,12 +107,7 @@ def pool_curve(
     >>> curve.accuracy.dims, bool(curve.accuracy[1] > 0.95)
     (('size',), True)
     """
-    import jax
-
-    from attnlab.studies._samples import SampleLoss
-    from attnlab.training import Recipe, choose, fit_grid
-
-    _check_sizes(sizes, len(train))
+    check_sizes(sizes, len(train))
     _check_parts(train, {"valid": valid, "test": test})
     known = None if words is None else train.word_ids(words)
     if student == "topic-counts":
@@ -204,8 +138,6 @@ def curve_order(key: jax.Array, available: int) -> np.ndarray:
     """The order in which a key takes training sentences: size n has the first n of it, whatever the
     student.
     """
-    import jax
-
     return np.asarray(jax.random.permutation(jax.random.split(key)[0], available))
 
 
@@ -234,8 +166,6 @@ def _pooling(
     dtype: str,
 ) -> _Student:
     """Word attention whose keys move, or stay at zero."""
-    from attnlab.models import WordAttentionConfig, moving_parts
-
     attends = student == "attention-pooling"
     # With one key coordinate and |q| = 1 the key is the score itself, but for its sign.
     config = WordAttentionConfig.for_corpus(
@@ -249,7 +179,7 @@ def _pooling(
     )
     measure = _attentive_measure if attends and known is not None else _Measure(_pooled_answer)
     given = partial(bags, length=length, known=known, dtype=dtype)
-    return _Student(_PoolStart(config, dtype), given, _pooled_answer, measure, moving_parts)
+    return _Student(PoolStart(config, dtype), given, _pooled_answer, measure, moving_parts)
 
 
 def _counting(train: Corpus, known: np.ndarray | None, hidden: int, dtype: str) -> _Student:
@@ -270,8 +200,6 @@ def bags(corpus: Corpus, length: int, known: np.ndarray | None, dtype: str) -> d
     A padded place has the log count −∞, so that it has no weight whatever the scores; it is no word
     of the model.
     """
-    import jax.numpy as jnp
-
     if corpus.lengths.max() > length:
         raise AttnlabError(
             f"length={length}: the longest sentence has {corpus.lengths.max()} words"
@@ -287,8 +215,6 @@ def bags(corpus: Corpus, length: int, known: np.ndarray | None, dtype: str) -> d
 
 def _weights(model: WordAttention, bag: dict[str, jax.Array]) -> jax.Array:
     """Attention of each place of one sentence, counts included: ``a ∝ count · e^s``."""
-    import jax
-
     return jax.nn.softmax(model.scores()[bag["words"]] + bag["log_counts"])
 
 
@@ -303,8 +229,6 @@ def _counts_answer(model: Any, counts: jax.Array) -> jax.Array:
 
 def _counts(corpus: Corpus, known: np.ndarray, dtype: str) -> dict[str, Any]:
     """How often each known word occurs in each sentence."""
-    import jax.numpy as jnp
-
     column = np.full(len(corpus.vocabulary), -1)
     column[known] = np.arange(len(known))
     counted, there = np.zeros((len(corpus), len(known))), column[corpus.words] >= 0
@@ -313,13 +237,14 @@ def _counts(corpus: Corpus, known: np.ndarray, dtype: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _PoolStart:
+class PoolStart:
     """A pooling student; equal for equal configurations, so that nothing is compiled twice."""
 
     config: Any
     dtype: str
 
     def __call__(self, key: Any) -> WordAttention:
+        """The parameters that a key draws."""
         return self.config.init(key, self.dtype)
 
 
@@ -333,9 +258,6 @@ class _CountsStart:
     dtype: str
 
     def __call__(self, key: Any) -> Any:
-        import equinox as eqx
-        import jax.numpy as jnp
-
         return eqx.nn.MLP(
             self.words, self.classes, self.hidden, 1, key=key, dtype=jnp.dtype(self.dtype)
         )
@@ -348,30 +270,16 @@ class _Measure:
     answer: Any
 
     def __call__(self, model: Any, checks: Any) -> dict[str, Any]:
-        from attnlab.studies._samples import SampleMeasure
-
         found = SampleMeasure(self.answer)(model, checks)
         return {"valid_loss": found["valid_loss"], "accuracy": 1 - found["error"]}
 
 
 def _attentive_measure(model: WordAttention, checks: Any) -> dict[str, Any]:
     """The same, and the mean attention on the known words of test sentences."""
-    import jax
-    import jax.numpy as jnp
-
     x = checks["test"]["x"]
     weights = jax.vmap(_weights, (None, 0))(model, x)
     attention = jnp.mean(jnp.sum(jnp.where(x["known"], weights, 0), axis=1))
     return _Measure(_pooled_answer)(model, checks) | {"attention": attention}
-
-
-def _check_sizes(sizes: Sequence[int], available: int) -> None:
-    if not len(sizes) or min(sizes) < 1 or (np.diff(sizes) <= 0).any() or max(sizes) > available:
-        raise AttnlabError(
-            f"sizes={list(sizes)}: expected increasing numbers of sentences from 1 to "
-            f"{available}, the training "
-            "sentences that there are"
-        )
 
 
 def _check_parts(train: Corpus, parts: dict[str, Corpus]) -> None:
@@ -379,7 +287,6 @@ def _check_parts(train: Corpus, parts: dict[str, Corpus]) -> None:
         if part.vocabulary != train.vocabulary or part.classes != train.classes:
             raise AttnlabError(
                 f"{name} has {len(part.vocabulary)} words and {len(part.classes)} classes that "
-                "are not those of the "
-                f"training sentences ({len(train.vocabulary)} and {len(train.classes)}); build "
-                "all over one vocabulary"
+                f"are not those of the training sentences ({len(train.vocabulary)} and "
+                f"{len(train.classes)}); build all over one vocabulary"
             )

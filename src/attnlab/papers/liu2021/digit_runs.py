@@ -1,6 +1,4 @@
-"""Noisy digits (docs/theory.md#b2): how many images students need that are told where to look, or
-find it out themselves.
-"""
+"""The work function of noisy digits (docs/theory.md#b2): one student, one seed, all sizes."""
 
 from __future__ import annotations
 
@@ -8,103 +6,38 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import xarray as xr
 from jaxtyping import Array
 
-from attnlab._errors import AttnlabError
-from attnlab.data import Canvases, CanvasTask, load_digits
+from attnlab.data import Canvases, CanvasTask, Digits, load_digits
 from attnlab.models import AttentionPoolingConfig, BaselineConfig, PatchAttentionConfig, PatchGrid
+from attnlab.papers.liu2021.digit_settings import ATTENTION, DigitFitSettings
 from attnlab.runs import RunContext
 from attnlab.training import Recipe, choose, fit_grid
 
-if TYPE_CHECKING:
-    from attnlab.data import Digits
-
-WORK = "attnlab.studies._digits:fit_digits"
-STUDENTS = ("baseline", "known-mask", "wrong-mask", "patch-attention", "attention-pooling")
-ATTENTION = ("patch-attention", "attention-pooling")
 _KEYS = 2**31 - 2  # far from the keys of other studies of the same root
 _DRAWN = {"predicted": ("example",), "attention_map": ("example", "row", "column")}
 
 
-@dataclass(frozen=True)
-class DigitsSettings:
-    """One student of one seed, for all sample sizes.
+def canvas_task(s: DigitFitSettings) -> CanvasTask:
+    """Where the images come from."""
+    return CanvasTask(s.canvas, s.spacing, s.fragments, s.fragment_size, s.noise_std)
 
-    - ``seed`` draws digits, images and initial parameters, so that students of equal seed are
-      paired; ``arm`` is a label and nothing else.
-    - ``student``: ``"baseline"`` (a two-layer network on pixels), ``"known-mask"`` (the same on
-      images of which all but the digit's square is zero), ``"wrong-mask"`` (with the mask of
-      another image: the control), ``"patch-attention"`` or ``"attention-pooling"`` (on the image
-      alone).
-    - ``digits``, ``shrink``: as in ``load_digits``; ``canvas`` to ``noise_std``: as in
-      ``CanvasTask``.
-    - Every student has the same ``step_sizes`` × ``weight_decays`` to choose from on ``validation``
-      images.
-    - ``hidden``: units of the dense students; ``embedding_dim``: size of every layer of the
-      attention students (fewer parameters than the dense ones have with the defaults);
-      ``key_dim``: d_q of self-attention.
-    - ``patch``, ``stride``: the patches. ``drawn``: how many test images are kept for drawing.
-    """
 
-    arm: str = ""
-    seed: int = 0
-    student: str = "baseline"
-    sizes: tuple[int, ...] = (39, 78, 156, 312, 625, 1250)
-    digits: str = "sklearn"
-    shrink: int = 1
-    canvas: int = 24
-    spacing: int = 8
-    fragments: int = 4
-    fragment_size: int = 4
-    noise_std: float = 0.1
-    validation: int = 300
-    test: int = 1000
-    steps: int = 400
-    batch_size: int = 64
-    step_sizes: tuple[float, ...] = (0.003, 0.01)
-    weight_decays: tuple[float, ...] = (0.1, 1.0)
-    hidden: int = 32
-    embedding_dim: int = 64
-    patch: int = 8
-    stride: int = 4
-    key_dim: int = 8
-    drawn: int = 12
-
-    def __post_init__(self):
-        if self.student not in STUDENTS:
-            raise AttnlabError(f"student={self.student!r}: expected one of {', '.join(STUDENTS)}")
-        if not self.sizes or min(self.sizes) < 1:
-            raise AttnlabError(
-                f"sizes={self.sizes}: expected one or more numbers of training images ≥ 1"
-            )
-        if not 1 <= self.drawn <= self.test or min(self.validation, self.test) < 2:
-            raise AttnlabError(
-                f"validation={self.validation} and test={self.test} must be ≥ 2, "
-                f"drawn={self.drawn} from 1 to test"
-            )
-
-    def task(self) -> CanvasTask:
-        """Where the images come from."""
-        return CanvasTask(
-            self.canvas, self.spacing, self.fragments, self.fragment_size, self.noise_std
-        )
-
-    def config(
-        self, classes: int
-    ) -> BaselineConfig | PatchAttentionConfig | AttentionPoolingConfig:
-        """How the student starts."""
-        if self.student not in ATTENTION:
-            return BaselineConfig(self.canvas**2, self.hidden, classes, math.inf)
-        grid = PatchGrid(self.canvas, self.canvas, self.patch, self.stride)
-        if self.student == "attention-pooling":
-            return AttentionPoolingConfig(grid, self.embedding_dim, self.embedding_dim, classes)
-        size = self.embedding_dim
-        return PatchAttentionConfig(grid, size, self.key_dim, size, size, classes)
+def student_config(
+    s: DigitFitSettings, classes: int
+) -> BaselineConfig | PatchAttentionConfig | AttentionPoolingConfig:
+    """How the student starts."""
+    if s.student not in ATTENTION:
+        return BaselineConfig(s.canvas**2, s.hidden, classes, math.inf)
+    grid, size = PatchGrid(s.canvas, s.canvas, s.patch, s.stride), s.embedding_dim
+    if s.student == "attention-pooling":
+        return AttentionPoolingConfig(grid, size, size, classes)
+    return PatchAttentionConfig(grid, size, s.key_dim, size, size, classes)
 
 
 @dataclass(frozen=True)
@@ -114,6 +47,7 @@ class Start:
     config: Any
 
     def __call__(self, key: Array) -> Any:
+        """The parameters that a key draws."""
         return jax.tree.map(lambda leaf: leaf.astype(jnp.float32), self.config.init(key))
 
 
@@ -133,6 +67,7 @@ class Look:
     attends: bool
 
     def __call__(self, model: Any, checks: Mapping[str, Any]) -> dict[str, Array]:
+        """All of it for one model."""
         test = checks["test"]
         predicted = jnp.argmax(jax.vmap(model)(test["images"]), axis=1).astype(jnp.int32)
         found = {
@@ -147,7 +82,7 @@ class Look:
         return found
 
 
-def fit_digits(settings: DigitsSettings, context: RunContext) -> xr.Dataset:
+def fit_digits(settings: DigitFitSettings, context: RunContext) -> xr.Dataset:
     """Fit one student on nested samples of every size; for each size keep the fit that validation
     chose.
 
@@ -155,19 +90,26 @@ def fit_digits(settings: DigitsSettings, context: RunContext) -> xr.Dataset:
     ``settling``, the chosen ``step_size`` and ``weight_decay``, and for attention
     ``attention_on_digit``, its mean share on the digit's square, to be compared with
     ``digit_area``, the share that even attention has. Of the largest size and the first ``drawn``
-    test images, the same for all students of a seed: ``image``, ``mask``, ``label``, ``predicted``,
+    test images, the same for all students of a seed: ``image``, ``mask``, ``digit``, ``predicted``,
     ``attention_map``.
     """
     s, attends = settings, settings.student in ATTENTION
     digits = _digits(s.digits, s.shrink)
     train, valid, test = _drawn(
-        context.root_seed, s.seed, s.digits, s.shrink, s.task(), max(s.sizes), s.validation, s.test
+        context.root_seed,
+        s.seed,
+        s.digits,
+        s.shrink,
+        canvas_task(s),
+        max(s.sizes),
+        s.validation,
+        s.test,
     )
     checks: dict[str, Any] = {"valid": _seen(valid, s.student), "test": _seen(test, s.student)}
     if attends:
         checks["masks"] = jnp.asarray(test.masks)
     fits = fit_grid(
-        Start(s.config(digits.classes)),
+        Start(student_config(s, digits.classes)),
         cross_entropy,
         Look(s.drawn, attends),
         _seen(train, s.student),
@@ -186,7 +128,7 @@ def fit_digits(settings: DigitsSettings, context: RunContext) -> xr.Dataset:
         digit_area=float(test.masks.mean()),
         image=(("example", "row", "column"), test.images[: s.drawn]),
         mask=(("example", "row", "column"), test.masks[: s.drawn]),
-        label=("example", test.labels[: s.drawn]),
+        digit=("example", test.labels[: s.drawn]),
     )
 
 

@@ -1,0 +1,127 @@
+"""Noisy digits: a known mask saves images, and patch attention finds out where to look."""
+
+from __future__ import annotations
+
+from attnlab.lab import Claim, Control, Criterion, Data, Grid, Scale, Sweep, given_interval, mean
+from attnlab.papers.liu2021 import PAPER
+from attnlab.papers.liu2021.curve_sweeps import end
+from attnlab.papers.liu2021.digit_figures import attention_pictures, looking_dots
+from attnlab.papers.liu2021.digit_settings import ATTENTION, MASKED
+from attnlab.papers.liu2021.digit_sweeps import (
+    WORK,
+    DigitCurves,
+    Pictures,
+    measure_curves,
+    measure_pictures,
+)
+from attnlab.report import Figure, learning_curves, ratio_figure, tuning_table
+
+_TASK = "digits"
+_LEVEL, _RATIO, _ACCURACY = 0.3, 5.0, 0.85
+_IMAGES = 1250
+_SIZES: dict[Scale, tuple[int, ...]] = {
+    "quick": (39, 78, 312, 625, _IMAGES),
+    "paper": (39, 78, 156, 312, 625, _IMAGES),
+}
+_STEPS: dict[Scale, int] = {"quick": 200, "paper": 800}
+_FIRST_SEED = 100  # the protocol was chosen while looking at the first seeds
+
+
+class Digits(DigitCurves, label="digits"):
+    """All students, compared with the baseline."""
+
+
+class DigitPictures(Pictures, label="digits pictures"):
+    """Test images of the first seed."""
+
+
+def _grid(scale: Scale, seeds: int) -> Grid:
+    """Networks on pixels at all sizes, attention at the largest alone: it costs more."""
+    steps = _STEPS[scale]
+    arms = {
+        student: {"student": student, "sizes": _SIZES[scale], "steps": steps} for student in MASKED
+    }
+    for student in ("patch-attention",) if scale == "quick" else ATTENTION:
+        arms[student] = {"student": student, "sizes": (_IMAGES,), "steps": steps}
+    return Grid(arms, seeds, first=_FIRST_SEED)
+
+
+def _measure(arms: Data, confidence: float | None = None) -> Data:
+    curves = measure_curves(arms, _LEVEL, task=_TASK, against="baseline", confidence=confidence)
+    return {Digits.label: curves, DigitPictures.label: measure_pictures(arms, _IMAGES)}
+
+
+digits = Sweep("digits", WORK, _grid, _measure, (Digits, DigitPictures))
+
+
+def _saved(name: str, student: str) -> Criterion:
+    """How many times fewer images a student needs than the baseline."""
+    ratio = end(Digits, Digits.ratio, student=student, task=_TASK)
+    return Criterion(name, ratio, given_interval >= _RATIO)
+
+
+def _right(name: str, student: str) -> Criterion:
+    """The share of test digits that a student reads right with the most images."""
+    return Criterion(
+        name,
+        lambda data: Digits.accuracy(data, student=student, task=_TASK, size=_IMAGES),
+        mean >= _ACCURACY,
+    )
+
+
+def figures(data: Data) -> list[Figure]:
+    """Learning curves, images saved, where students look, and what was tuned."""
+    table = Digits.of(data)
+    tuned = tuning_table(table, id="digits_tuning", title="What validation data chose")
+    return [
+        learning_curves(
+            table, id="digits_curves", title="Accuracy on noisy digits against training images"
+        ),
+        ratio_figure(
+            table, id="digits_ratio", title="How many times fewer images than without a mask"
+        ),
+        attention_pictures(DigitPictures.of(data), id="digits_pictures"),
+        *looking_dots(table),
+        *([] if tuned is None else [tuned]),
+    ]
+
+
+claim = Claim(
+    id="liu2021.digits",
+    rank=7,
+    title="On noisy digits, knowing where to look saves images; patch attention finds it out",
+    statement="In a cluttered canvas a network that is shown only the digit's square needs at most "
+    "a fifth of the images for an accuracy of 0.30; patch self-attention, told nothing, is right "
+    "in 85 % with 1250.",
+    source=f"{PAPER}, sample complexity of attention",
+    sweeps=(digits,),
+    criteria=(
+        _saved("baseline over known mask at accuracy 0.30 (ratio)", "known-mask"),
+        _right("accuracy of patch self-attention with 1250 images", "patch-attention"),
+    ),
+    controls=(
+        Control(
+            "mask of another image",
+            "A mask that shows another place is no help.",
+            (_saved("baseline over wrong mask at accuracy 0.30 (ratio)", "wrong-mask"),),
+        ),
+        Control(
+            "no attention",
+            "The network on all pixels is not right in 85 %.",
+            (_right("accuracy of the baseline with 1250 images", "baseline"),),
+        ),
+    ),
+    how_measured="Scikit-learn's 8×8 digits in a 24×24 canvas with fragments of other digits and "
+    "noise; digits of training, validation and test images are different ones. n is where the "
+    "seed-mean accuracy first crosses 0.30; the ratio is from paired seeds with a bootstrap "
+    "interval. All students choose from the same step sizes and weight decays by validation loss.",
+    refuted_by="A ratio below five, or patch attention below 85 %.",
+    notes=(
+        "The ratio belongs to this protocol: digits stand on a lattice of 8 pixels, which suits "
+        "the patches too. With more clutter it is larger, and with digits at any pixel neither "
+        "network reaches 0.30 with a few thousand images.",
+        "The protocol was fixed while looking at seeds 0 to 7; the claim is judged on seeds from "
+        "100 on.",
+    ),
+    figures=figures,
+)

@@ -1,0 +1,104 @@
+"""Pooling on the topic task: the sweep that claims about the topic task and about texts share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attnlab as al
+from attnlab.lab import Data, Grid, Scale, Sweep, variable
+from attnlab.papers.liu2021.curve_sweeps import Curves
+from attnlab.papers.liu2021.pooling_settings import POOLING, STUDENTS
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+WORK = "attnlab.papers.liu2021.pooling_runs:fit_pooling"
+TASK = "topic task"  # the only label of the dimension ``task``
+LEVEL = 0.9  # accuracy that is asked for
+
+# Quick sentences come from a smaller dictionary; at both scales each student has sizes around its
+# own crossing.
+_BASE: dict[Scale, dict[str, Any]] = {
+    "quick": {
+        "dictionary": 2000,
+        "embedding_dim": 4,
+        "steps": 300,
+        "batch_size": 32,
+        "sentences": 2048,
+        "valid_sentences": 300,
+        "test_sentences": 1000,
+    },
+    "paper": {"step_sizes": (0.03, 0.1, 0.3)},
+}
+_FEW = (8, 16, 32, 64, 128)
+_MANY: dict[Scale, tuple[int, ...]] = {
+    "quick": (128, 256, 512, 1024, 2048),
+    "paper": (256, 512, 1024, 2048, 4096),
+}
+# Plain descent, tuned by itself: rare words do not get Adam's large steps, and mean pooling needs
+# far less.
+_DESCENT = {"optimizer": "descent", "step_sizes": (1.0, 4.0, 16.0, 64.0), "weight_decays": (0.0,)}
+
+
+class PoolingCurves(Curves):
+    """Learning curves of pooling (student, task, seed, size)."""
+
+    attention = variable("mean attention on topic words in test sentences", optional=True)
+
+
+class TopicPooling(PoolingCurves, label="topic pooling"):
+    """All students under Adam, compared with mean pooling."""
+
+
+class AgainstCounts(PoolingCurves, label="topic pooling, counts"):
+    """Attention pooling under Adam, compared with counts of the topic words."""
+
+
+class UnderDescent(PoolingCurves, label="topic pooling, descent", optional=True):
+    """Mean and attention pooling under plain gradient descent, at paper scale."""
+
+
+def _grid(scale: Scale, seeds: int) -> Grid:
+    arms: dict[str, dict[str, Any]] = {
+        "mean-pooling": {"sizes": _MANY[scale]},
+        "attention-pooling": {"sizes": _FEW},
+        "topic-counts": {"sizes": _FEW},
+    }
+    arms = {student: {"student": student, **arm} for student, arm in arms.items()}
+    if scale == "paper":
+        for student in POOLING:
+            arms[_under_descent(student)] = {"student": student, "sizes": _FEW, **_DESCENT}
+    return Grid({label: _BASE[scale] | arm for label, arm in arms.items()}, seeds)
+
+
+def _under_descent(student: str) -> str:
+    return f"{student}, descent"
+
+
+def _measure(arms: Data, confidence: float | None = None) -> Data:
+    def ask(found: Data, against: str) -> xr.Dataset:
+        question = al.complexity.Question(
+            LEVEL, "accuracy", falling=False, statistic="mean", against=against
+        )
+        return al.complexity.tabulate(
+            {(student, TASK): arm for student, arm in found.items()},
+            question,
+            dim="task",
+            confidence=confidence or al.stats.CONFIDENCE,
+        )
+
+    adam = {student: arms[student] for student in STUDENTS}
+    attending = {student: adam[student] for student in ("attention-pooling", "topic-counts")}
+    data = {
+        TopicPooling.label: ask(adam, "mean-pooling"),
+        AgainstCounts.label: ask(attending, "topic-counts"),
+    }
+    if _under_descent("mean-pooling") in arms:
+        descent = {student: arms[_under_descent(student)] for student in POOLING}
+        data[UnderDescent.label] = ask(descent, "mean-pooling")
+    return data
+
+
+topic_pooling = Sweep(
+    "topic pooling", WORK, _grid, _measure, (TopicPooling, AgainstCounts, UnderDescent)
+)
