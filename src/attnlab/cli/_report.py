@@ -19,7 +19,6 @@ _KINDS = (
     "digits",
     "landscape",
     "study",
-    "compare",
 )  # each has its writer in attnlab.report, write_<kind>
 
 

@@ -11,7 +11,6 @@ True
 from attnlab.report._bands import band_figure, theory_figure
 from attnlab.report._chosen import chosen
 from attnlab.report._claims import claims_page, write_report
-from attnlab.report._compare_page import compare_page, write_compare
 from attnlab.report._curves import learning_curves
 from attnlab.report._digits import attention_pictures, digits_page, write_digits
 from attnlab.report._dots import DotRow, dots_figure
@@ -29,10 +28,13 @@ from attnlab.report._lu2021 import sen_error_figure, sen_relation
 from attnlab.report._needed import needed_figure, ratio_figure
 from attnlab.report._overlay import overlay_figure
 from attnlab.report._page import Card, Control, Criterion, Figure, Grid, Page, Section, Shaded
+from attnlab.report._palette import SERIES
 from attnlab.report._paths import paths_figure
 from attnlab.report._phases import phase_figure, phase_table
+from attnlab.report._ratio_map import ratio_map
 from attnlab.report._relation import relation_figure
 from attnlab.report._render import render, write_folder, write_page
+from attnlab.report._sample_tables import answers_table, tuning_table
 from attnlab.report._samples import samples_page, write_samples
 from attnlab.report._scatter import scatter_figure
 from attnlab.report._shaded import shaded_figure
@@ -66,6 +68,10 @@ __all__ = [
     "learning_curves",
     "needed_figure",
     "ratio_figure",
+    "ratio_map",
+    "answers_table",
+    "tuning_table",
+    "SERIES",
     "attention_pictures",
     "shaded_figure",
     "sen_error_figure",
@@ -95,9 +101,6 @@ __all__ = [
     # the page of a user's texts
     "study_page",
     "write_study",
-    # the page of variants of attention
-    "compare_page",
-    "write_compare",
     # text
     "head_name",
     "interval",

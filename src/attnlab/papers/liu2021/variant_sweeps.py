@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -88,6 +88,11 @@ _STEPS: dict[tuple[str, Scale], tuple[int, ...]] = {
 }
 
 
+# A variant and its steps; in words instead of steps why there is no number of them.
+_Place = tuple[str, int | str]
+_Pair = tuple[_Place, _Place]
+
+
 def _is_run(variant: str, steps: int, scale: Scale) -> bool:
     """Whether a variant is trained with so many steps; all are with those of the protocol."""
     if steps == STEPS:
@@ -155,30 +160,21 @@ def compare_steps(
     table = _stacked(arms, variants, steps)
     table[Ladder.moved] = _moved(table[Ladder.error].median("seed"))
     settled = {v: _settled(table[Ladder.moved].sel(variant=v)) for v in variants}
-    first = variants[0]
-
-    def pairs(times: int) -> list[list[_Pair]]:
-        return [[((v, s), (first, times * s)) for s in steps] for v in variants]
-
-    asked: dict[str, tuple[tuple[str, ...], Any]] = {
-        Ladder.ratio: (("variant", "steps"), pairs(1)),
-        Ladder.longer: (("variant", "steps"), pairs(LONGER)),
-        Ladder.converged: (("variant",), [((v, settled[v]), (first, settled[first])) for v in variants]),
+    first, places = variants[0], [(v, s) for v in variants for s in steps]
+    asked: dict[str, list[_Pair]] = {
+        Ladder.ratio: [((v, s), (first, s)) for v, s in places],
+        Ladder.longer: [((v, s), (first, LONGER * s)) for v, s in places],
+        Ladder.converged: [((v, settled[v]), (first, settled[first])) for v in variants],
     }
-    for name, (dims, places) in asked.items():
+    for name, pairs in asked.items():
+        dims = ("variant",) if name == Ladder.converged else ("variant", "steps")
         shape = [table.sizes[dim] for dim in dims]
-        flat: list[_Pair] = sum(places, []) if len(dims) > 1 else places
-        found = [_ratio_at(table, one, other, confidence) for one, other in flat]
+        found = [_ratio_at(table, one, other, confidence) for one, other in pairs]
         for k, tail in enumerate(("", "_low", "_high", "_kind")):
             table[f"{name}{tail}"] = dims, np.array([ends[k] for ends in found]).reshape(shape)
-        own = np.array([_own(table, one, other) for one, other in flat])
+        own = np.array([_own(table, one, other) for one, other in pairs])
         table[f"{name}_own"] = (*dims, "seed"), own.reshape(*shape, -1)
     return table
-
-
-# A variant and its steps; in words instead of steps why there is no number of them.
-_Place = tuple[str, int | str]
-_Pair = tuple[_Place, _Place]
 
 
 def _stacked(
