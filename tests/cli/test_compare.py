@@ -6,13 +6,13 @@ import json
 
 import pytest
 import typer
+from attnlab.cli._advise import advise
+from attnlab.cli._compare import CompareCommand, compare
+from attnlab.studies._compare_answers import seeds_needed
 from typer.testing import CliRunner
 
 from attnlab import AttnlabError
-from attnlab.cli._advise import advise
-from attnlab.cli._compare import CompareCommand, compare
 from attnlab.studies import Comparison
-from attnlab.studies._compare_answers import seeds_needed
 
 app = typer.Typer()
 app.command(cls=CompareCommand)(compare)

@@ -8,12 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-
-import attnlab.training
-from attnlab import AttnlabError
-from attnlab.data import Corpus
-from attnlab.models import WordAttentionConfig, literal_logits, make_normaliser
-from attnlab.runs import RunContext
 from attnlab.studies._compare_course import onset_step
 from attnlab.studies._compare_teacher_model import AttendingTeacher
 from attnlab.studies._compare_teachers import CompareSettings, fit_variant, word_source
@@ -32,6 +26,12 @@ from attnlab.studies._compare_words import (
     _samples,
     fit_words,
 )
+
+import attnlab.training
+from attnlab import AttnlabError
+from attnlab.data import Corpus
+from attnlab.models import WordAttentionConfig, literal_logits, make_normaliser
+from attnlab.runs import RunContext
 from attnlab.studies._text_sample import shortened
 
 CONTEXT = RunContext(0, 0, "0" * 16)

@@ -9,6 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from attnlab.studies._compare_answers import (
+    advise,
+    compare_longer,
+    default_level,
+    hopeless,
+    seeds_needed,
+)
 
 from attnlab import AttnlabError
 from attnlab.studies import (
@@ -20,13 +27,6 @@ from attnlab.studies import (
     read_exploration,
 )
 from attnlab.studies import _compare_explore as module
-from attnlab.studies._compare_answers import (
-    advise,
-    compare_longer,
-    default_level,
-    hopeless,
-    seeds_needed,
-)
 from tests.studies.texts import sentences
 
 SIZES = np.array([64, 128, 256, 512])

@@ -6,13 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
+from attnlab.studies._guidelines import compare_steps
 
 from attnlab import AttnlabError
 from attnlab.models import entropy_bound
 from attnlab.runs import RunContext
 from attnlab.studies import _compare_entropy as entropy
 from attnlab.studies import _guidelines as guidelines
-from attnlab.studies._guidelines import compare_steps
 
 
 def runs(error: float, seeds: int = 8, spread: float = 0.1) -> xr.Dataset:

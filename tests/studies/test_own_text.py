@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
+from attnlab.studies._compare_words import WordSettings, fit_words
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
@@ -34,7 +35,6 @@ from attnlab.studies import (
     prepare_texts,
     study_texts,
 )
-from attnlab.studies._compare_words import WordSettings, fit_words
 from attnlab.studies._own_text import default_sizes, shown_pairs
 from attnlab.studies._text import text_parts
 from attnlab.studies._text_answers import common_level, pays

@@ -10,7 +10,7 @@ from dataclasses import replace
 from attnlab._errors import AttnlabError
 from attnlab.claims._beyond import BEYOND
 from attnlab.claims._claim import Claim
-from attnlab.claims._guidelines import ENTROPY_CLAIMS, GUIDELINES
+from attnlab.claims._guidelines import ENTROPY_CLAIMS
 from attnlab.claims._laws import LAWS
 from attnlab.claims._liu2021 import LIU2021
 from attnlab.claims._liu2021_landscape import LANDSCAPE
@@ -22,7 +22,7 @@ from attnlab.studies import ROTTEN_TOMATOES
 GROUPS: dict[str, tuple[Claim, ...]] = {
     "laws": LAWS,
     "lu2021": LU2021,
-    "liu2021": (*LIU2021, *LANDSCAPE, *GUIDELINES),
+    "liu2021": (*LIU2021, *LANDSCAPE),
     "beyond": (*BEYOND, *ENTROPY_CLAIMS),
 }
 CLAIMS: dict[str, Claim] = {claim.id: claim for group in GROUPS.values() for claim in group}

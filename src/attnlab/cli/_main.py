@@ -9,10 +9,8 @@ import typer
 
 from attnlab import __version__
 from attnlab._errors import AttnlabError
-from attnlab.cli._advise import advise
 from attnlab.cli._claims import claims
 from attnlab.cli._commands import command_of
-from attnlab.cli._compare import CompareCommand, compare
 from attnlab.cli._dynamics import dynamics
 from attnlab.cli._many import FilesCommand, ManyCommand
 from attnlab.cli._predict import predict
@@ -57,8 +55,6 @@ def _options(
 
 app.command(cls=FilesCommand)(study)
 app.command()(predict)
-app.command()(advise)
-app.command(cls=CompareCommand)(compare)
 app.command()(dynamics)
 app.command(cls=ManyCommand)(samples)
 for _question in questions().values():

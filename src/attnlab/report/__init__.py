@@ -11,7 +11,6 @@ True
 from attnlab.report._bands import band_figure, theory_figure
 from attnlab.report._chosen import chosen
 from attnlab.report._claims import claims_page, write_report
-from attnlab.report._compare_page import compare_page, write_compare
 from attnlab.report._curves import learning_curves
 from attnlab.report._dots import DotRow, dots_figure
 from attnlab.report._dynamics import dynamics_page, write_dynamics
@@ -28,9 +27,11 @@ from attnlab.report._lu2021 import sen_error_figure, sen_relation
 from attnlab.report._needed import needed_figure, ratio_figure
 from attnlab.report._overlay import overlay_figure
 from attnlab.report._page import Card, Control, Criterion, Figure, Grid, Page, Section, Shaded
+from attnlab.report._palette import SERIES
 from attnlab.report._paths import paths_figure
 from attnlab.report._phases import phase_figure, phase_table
 from attnlab.report._pictures import PictureRow, pictures_figure
+from attnlab.report._ratio_map import ratio_map
 from attnlab.report._relation import relation_figure
 from attnlab.report._render import render, write_folder, write_page
 from attnlab.report._sample_tables import answers_table, tuning_table
@@ -72,6 +73,8 @@ __all__ = [
     "tuning_table",
     "pictures_figure",
     "PictureRow",
+    "ratio_map",
+    "SERIES",
     "shaded_figure",
     "stages_figure",
     "sen_error_figure",
@@ -98,9 +101,6 @@ __all__ = [
     # the page of a user's texts
     "study_page",
     "write_study",
-    # the page of variants of attention
-    "compare_page",
-    "write_compare",
     # text
     "head_name",
     "interval",

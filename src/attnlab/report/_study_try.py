@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from attnlab.report._compare_page import apart_table, rank_table
 from attnlab.report._page import Card, Section
 from attnlab.report._study_parts import counted, missing
 
@@ -20,6 +19,8 @@ def try_section(
     data: Data, about: Mapping[str, Any], absent: Mapping[str, str], cards: tuple[Card, ...]
 ) -> Section:
     """Variants of attention from the best to the worst, and the advice that follows."""
+    from attnlab.questions._ranking import apart_table, rank_table
+
     statement, figures = "Other ways to make scores into attention, on the same texts.", []
     if "variants" in data:
         ranking = data["variants"]

@@ -2,10 +2,6 @@
 
 from attnlab.papers.lu2021.runs import flow_far, train_topic
 from attnlab.papers.lu2021.settings import FarSettings, TopicSettings
-from attnlab.studies._compare_answers import measure_comparison
-from attnlab.studies._compare_explore import Comparison, explore_compare
-from attnlab.studies._compare_teachers import CompareSettings, fit_variant
-from attnlab.studies._compare_words import WordSettings, fit_words
 from attnlab.studies._digits import DigitsSettings, fit_digits
 from attnlab.studies._dynamics import explore, foretell, predict
 from attnlab.studies._exploration import Exploration, checked_folder, read_exploration
@@ -26,13 +22,6 @@ from attnlab.studies._text_claims import text_study
 from attnlab.studies._text_prepare import TextSource, prepare_texts
 
 __all__ = [
-    "CompareSettings",
-    "Comparison",
-    "WordSettings",
-    "explore_compare",
-    "fit_variant",
-    "fit_words",
-    "measure_comparison",
     "find_points",
     "explore_landscape",
     "PointSettings",

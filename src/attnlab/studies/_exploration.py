@@ -21,7 +21,6 @@ COMMANDS = {
     "samples": "attnlab samples",
     "landscape": "attnlab landscape",
     "study": "attnlab study",
-    "compare": "attnlab compare",
 }
 
 

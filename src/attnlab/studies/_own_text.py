@@ -17,9 +17,9 @@ import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
+from attnlab.papers.liu2021.variant_settings import WORD_WORK as VARIANTS
 from attnlab.runs import AbstractExecutor, Event, Results, executor_for, provenance, run_plan
 from attnlab.studies import _text_answers as answers
-from attnlab.studies._compare_words import WORK as VARIANTS
 from attnlab.studies._exploration import (
     Exploration,
     checked_folder,

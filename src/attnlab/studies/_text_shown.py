@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from attnlab.papers.liu2021.variant_settings import LOOKED_AT as TRIED_ON
 from attnlab.studies import _text_sample as chosen
-from attnlab.studies._compare_words import LOOKED_AT as TRIED_ON
 from attnlab.studies._text import TextSettings
 from attnlab.studies._text_students import LOOKED_AT
 from attnlab.studies._text_try import MOST as TRIED

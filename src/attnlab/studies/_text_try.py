@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from attnlab.studies._compare_answers import advise, apart, measure_comparison
+from attnlab.questions._ranking import advise, apart, measure_comparison
 from attnlab.studies._exploration import card
 from attnlab.studies._text_students import STEP_SIZES
 

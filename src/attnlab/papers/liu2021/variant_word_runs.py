@@ -4,80 +4,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jax import Array
 
 from attnlab._errors import AttnlabError
-from attnlab.runs import RunContext
-
-if TYPE_CHECKING:
-    from jax import Array
-
-    from attnlab.data import Corpus
-    from attnlab.models import WordAttention
-
-WORK = "attnlab.studies._compare_words:fit_words"
-LOOKED_AT = 2000  # validation and test sentences that are looked at, at most
-_LONGEST = (
-    256  # words of a text that are read: all are padded to the longest, which must not be a book
+from attnlab.data import Corpus, TopicTask
+from attnlab.models import (
+    Bags,
+    WordAttention,
+    WordAttentionConfig,
+    make_normaliser,
+    moving_parts,
 )
+from attnlab.papers.liu2021.variant_runs import VariantLoss, VariantMeasure, train_course
+from attnlab.papers.liu2021.variant_settings import LOOKED_AT, Variant, WordSettings
+from attnlab.runs import RunContext
+from attnlab.studies._pooling import _PoolStart as PoolStart
+from attnlab.studies._pooling import curve_order
+from attnlab.studies._text_prepare import open_prepared
+from attnlab.studies._text_sample import shortened
+from attnlab.training import Recipe, choose, fit_grid
 
-
-@dataclass(frozen=True)
-class WordSettings:
-    """One variant of attention pooling at several numbers of labelled sentences.
-
-    - ``seed`` draws sentences (of the topic task), their order, start and minibatches; ``arm`` is
-      only a label.
-    - ``variant``: as ``Variant.of`` takes it. ``"uniform"`` is mean pooling. A penalty on the query
-      has no meaning, since every word has its own score; a prior needs the topic task, which knows
-      the words that matter.
-    - ``folder``, ``data``: what ``Prepared.save`` wrote, and its hash; without a folder, the topic
-      task of ``topics`` … ``noise_words``.
-    - ``step_sizes``, ``weight_decays``: all pairs are tried, and chosen by the loss on validation
-      sentences.
-    - ``course``: whether one more training at the largest size is followed step by step.
-    """
-
-    arm: str = ""
-    seed: int = 0
-    variant: str = "softmax"
-    folder: str = ""
-    data: str = ""
-    sizes: tuple[int, ...] = (8, 16, 32, 64, 128, 256)
-    steps: int = 600
-    batch_size: int = 64
-    step_sizes: tuple[float, ...] = (0.03, 0.1)
-    weight_decays: tuple[float, ...] = (0.0, 0.1)
-    embedding_dim: int = 10
-    topics: int = 4
-    topic_words: int = 2
-    dictionary: int = 2000
-    noise_words: int = 20
-    course: bool = False
-    dtype: str = "float32"
-
-    def __post_init__(self):
-        from attnlab.studies._compare_variants import Variant
-
-        penalty = Variant.of(self.variant).penalty
-        if penalty == "l1" or (self.folder and "prior" in penalty):
-            why = (
-                "every word has its own score"
-                if penalty == "l1"
-                else "nobody knows which words of a text matter"
-            )
-            raise AttnlabError(
-                f"variant {self.variant!r}: the penalty {penalty!r} has no meaning here, since "
-                f"{why}; leave it out, or "
-                "take a teacher (--task hard)"
-            )
-        if not self.sizes or min(self.sizes) < 1 or (np.diff(self.sizes) <= 0).any():
-            raise AttnlabError(
-                f"sizes={list(self.sizes)}: expected increasing positive numbers of sentences"
-            )
+# Words of a text that are read: all are padded to the longest, which must not be a book.
+_LONGEST = 256
 
 
 def fit_words(s: WordSettings, context: RunContext) -> xr.Dataset:
@@ -87,14 +41,6 @@ def fit_words(s: WordSettings, context: RunContext) -> xr.Dataset:
     ``attention``, on topic words; beside them what was chosen. With a ``course`` also its curves
     (dimension ``step``) and ``onset``.
     """
-    import jax
-
-    from attnlab.models import moving_parts
-    from attnlab.papers.liu2021.pooling_runs import curve_order
-    from attnlab.studies._compare_variants import Variant, VariantLoss, VariantMeasure
-    from attnlab.studies._text_sample import shortened
-    from attnlab.training import Recipe, choose, fit_grid
-
     variant = Variant.of(s.variant)
     *draws, curve_key = jax.random.split(
         jax.random.fold_in(jax.random.key(context.root_seed), s.seed), 4
@@ -109,43 +55,35 @@ def fit_words(s: WordSettings, context: RunContext) -> xr.Dataset:
     longest = min(max(int(part.lengths.max()) for part in (train, valid, test)), _LONGEST)
     rng = np.random.default_rng(context.root_seed)
     parts = [shortened(part, longest, rng) for part in (train.subset(order), valid, test)]
-    own, checked, tested = (_samples(part, longest, known, s.dtype) for part in parts)
+    own, checked, tested = (word_samples(part, longest, known, s.dtype) for part in parts)
     answer, weigh = WordAnswer(variant.normaliser), WordWeights(variant.normaliser)
-    loss, measure = (
-        VariantLoss(answer, weigh, variant.penalty, variant.strength),
-        VariantMeasure(answer, weigh),
-    )
+    loss = VariantLoss(answer, weigh, variant.penalty, variant.strength)
+    measure = VariantMeasure(answer, weigh)
     start = _start(train, s)
-    found = choose(
-        fit_grid(
-            start,
-            loss,
-            measure,
-            own,
-            {"valid": checked, "test": tested},
-            sizes=s.sizes,
-            key=jax.random.split(curve_key)[1],
-            step_sizes=s.step_sizes,
-            weight_decays=s.weight_decays,
-            recipe=Recipe(s.steps, s.batch_size),
-            trained=moving_parts,
-        )
+    fits = fit_grid(
+        start,
+        loss,
+        measure,
+        own,
+        {"valid": checked, "test": tested},
+        sizes=s.sizes,
+        key=jax.random.split(curve_key)[1],
+        step_sizes=s.step_sizes,
+        weight_decays=s.weight_decays,
+        recipe=Recipe(s.steps, s.batch_size),
+        trained=moving_parts,
     )
+    found = choose(fits)
     if not s.course:
         return found
-    from attnlab.studies._compare_course import train_course
-
-    best, names = (
-        found.isel(size=-1),
-        ("entropy", "accuracy", *(() if known is None else ("attention",))),
-    )
+    best = found.isel(size=-1)
     course, _ = train_course(
         start,
         loss,
         measure,
         own,
         tested,
-        names=names,
+        names=("entropy", "accuracy", *(() if known is None else ("attention",))),
         steps=s.steps,
         step_size=float(best.step_size),
         weight_decay=float(best.weight_decay),
@@ -160,8 +98,6 @@ def fit_words(s: WordSettings, context: RunContext) -> xr.Dataset:
 @lru_cache(maxsize=1)
 def _texts(folder: str, data: str, root_seed: int) -> tuple[Corpus, Corpus, Corpus]:
     """A user's corpora: many validation and test texts thinned out."""
-    from attnlab.studies._text_prepare import open_prepared
-
     train, valid, test, _, content = open_prepared(folder)
     if content != data:
         raise AttnlabError(
@@ -180,8 +116,6 @@ def _corpora(
     """Training, validation and test sentences, and which words matter, where that is known."""
     if s.folder:
         return *_texts(s.folder, s.data, root_seed), None
-    from attnlab.data import TopicTask
-
     task = TopicTask(
         topics=s.topics,
         topic_words=s.topic_words,
@@ -193,12 +127,10 @@ def _corpora(
     return train, valid, test, train.word_ids(task.topic_word_ids)
 
 
-def _samples(corpus: Corpus, length: int, known: np.ndarray | None, dtype: str) -> dict[str, Any]:
+def word_samples(
+    corpus: Corpus, length: int, known: np.ndarray | None, dtype: str
+) -> dict[str, Any]:
     """Sentences as rectangles; ``given``: equal weights on the words that matter."""
-    import jax.numpy as jnp
-
-    from attnlab.models import Bags
-
     bags = Bags.of(corpus, length)
     x = {"words": bags.words, "there": bags.there}
     if known is not None:
@@ -207,11 +139,8 @@ def _samples(corpus: Corpus, length: int, known: np.ndarray | None, dtype: str) 
     return {"x": x, "y": bags.labels}
 
 
-def _start(train: Corpus, s: WordSettings) -> Any:
-    """Embeddings, scores and a linear head, as the study of pooling starts them."""
-    from attnlab.models import WordAttentionConfig
-    from attnlab.papers.liu2021.pooling_runs import PoolStart
-
+def _start(train: Corpus, s: WordSettings) -> PoolStart:
+    """Embeddings, scores and a linear head, as learning curves of pooling start them."""
     config = WordAttentionConfig.for_corpus(
         train,
         head="linear",
@@ -232,8 +161,6 @@ class WordWeights:
 
     def __call__(self, model: WordAttention, sample: dict[str, Any]) -> Array:
         """The weights."""
-        from attnlab.models import make_normaliser
-
         return make_normaliser(self.normaliser)(model.scores()[sample["words"]], sample["there"])
 
 
