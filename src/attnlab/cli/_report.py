@@ -17,7 +17,6 @@ _KINDS = (
     "dynamics",
     "samples",
     "digits",
-    "landscape",
     "study",
     "compare",
 )  # each has its writer in attnlab.report, write_<kind>

@@ -22,7 +22,7 @@ from attnlab.landscape import (
     surface,
 )
 from attnlab.papers.liu2021.point_runs import Made, make_problem
-from attnlab.papers.liu2021.settings import PointSettings
+from attnlab.papers.liu2021.point_settings import PointSettings
 from attnlab.training import Adam, Logarithmic, Loss, train_model
 
 _GRID = 31  # points of the surface in each direction

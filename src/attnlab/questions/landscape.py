@@ -23,7 +23,7 @@ from attnlab.lab import (
     digest,
     variable,
 )
-from attnlab.papers.liu2021.settings import GOOD, MODELS, PointSettings
+from attnlab.papers.liu2021.point_settings import GOOD, MODELS, PointSettings
 from attnlab.report import (
     Card,
     Figure,

@@ -16,16 +16,11 @@ from attnlab.report._curves import learning_curves
 from attnlab.report._digits import attention_pictures, digits_page, write_digits
 from attnlab.report._dots import DotRow, dots_figure
 from attnlab.report._dynamics import dynamics_page, write_dynamics
+from attnlab.report._estimates import estimated, tone_of
 from attnlab.report._heat import heat_table
 from attnlab.report._histogram import histogram_figure
-from attnlab.report._landscape_page import (
-    descent_figure,
-    landscape_page,
-    path_figure,
-    surface_figure,
-    write_landscape,
-)
 from attnlab.report._lu2021 import sen_error_figure, sen_relation
+from attnlab.report._marks import Mark, rows_figure
 from attnlab.report._needed import needed_figure, ratio_figure
 from attnlab.report._overlay import overlay_figure
 from attnlab.report._page import Card, Control, Criterion, Figure, Grid, Page, Section, Shaded
@@ -37,6 +32,7 @@ from attnlab.report._samples import samples_page, write_samples
 from attnlab.report._scatter import scatter_figure
 from attnlab.report._shaded import shaded_figure
 from attnlab.report._study_page import study_page, write_study
+from attnlab.report._surface import descent_figure, path_figure, surface_figure
 from attnlab.report._text import head_name, interval, measured, number, plain, told
 
 __all__ = [
@@ -64,6 +60,8 @@ __all__ = [
     "phase_table",
     "chosen",
     "learning_curves",
+    "Mark",
+    "rows_figure",
     "needed_figure",
     "ratio_figure",
     "attention_pictures",
@@ -89,9 +87,6 @@ __all__ = [
     # the page of noisy digits
     "digits_page",
     "write_digits",
-    # the page of a landscape
-    "landscape_page",
-    "write_landscape",
     # the page of a user's texts
     "study_page",
     "write_study",
@@ -99,6 +94,8 @@ __all__ = [
     "compare_page",
     "write_compare",
     # text
+    "estimated",
+    "tone_of",
     "head_name",
     "interval",
     "measured",

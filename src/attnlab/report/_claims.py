@@ -11,7 +11,6 @@ from attnlab.report._guidelines import GUIDELINE_FIGURES
 from attnlab.report._laws import LAWS
 from attnlab.report._liu2021 import SAMPLES
 from attnlab.report._liu2021_accuracy import ACCURACY
-from attnlab.report._liu2021_landscape import LANDSCAPE_FIGURES
 from attnlab.report._lu2021 import RELATION
 from attnlab.report._lu2021_course import COURSE
 from attnlab.report._page import Figure, Page, Section
@@ -30,7 +29,6 @@ RECIPES: dict[str, Recipe] = {
     **COURSE,
     **SAMPLES,
     **ACCURACY,
-    **LANDSCAPE_FIGURES,
     **TEXT,
     **GUIDELINE_FIGURES,
 }

@@ -17,7 +17,6 @@ from attnlab.report._needed import needed_figure, ratio_figure
 from attnlab.report._page import Figure
 from attnlab.report._palette import BLUE, INK, PANEL, VERMILLION
 from attnlab.report._prepare import axis, layout, short
-from attnlab.report._scatter import scatter_figure
 from attnlab.report._text import interval, number
 
 if TYPE_CHECKING:
@@ -218,32 +217,9 @@ def _prior(data: Data) -> list[Figure]:
     ]
 
 
-def _entropy(data: Data) -> list[Figure]:
-    rows = data["entropy bound"]
-    words = rows["words"].values
-    groups = {
-        f"{int(t)} words": (rows["norm"].values[words == t], rows["entropy"].values[words == t])
-        for t in sorted(set(words[np.isfinite(words)].tolist()))
-    }
-    figure = scatter_figure(
-        groups,
-        id="entropy_rows",
-        title="Entropy of random rows against the norm of their logits",
-        log_x=True,
-        x_label="norm of the centred logits σ",
-        y_label="entropy, nats",
-        caption=f"Some of the rows. The least distance from the bound over all rows is "
-        f"{number(float(rows['least'].min()))}, by rounding; with β 1.5 times too large it would "
-        "be "
-        f"{number(float(rows['wrong'].min()))}.",
-    )
-    return [figure]
-
-
 GUIDELINE_FIGURES: dict[str, Callable[[Data], list[Figure]]] = {
     "liu2021.sparse_helps_hard": _helps,
     "liu2021.sparse_hurts_dense": _hurts,
     "liu2021.high_temperature_hurts": _high,
     "liu2021.prior_helps": _prior,
-    "beyond.entropy_bound": _entropy,
 }

@@ -20,7 +20,6 @@ COMMANDS = {
     "dynamics": "attnlab dynamics",
     "samples": "attnlab samples",
     "digits": "attnlab digits",
-    "landscape": "attnlab landscape",
     "study": "attnlab study",
     "compare": "attnlab compare",
 }
@@ -30,8 +29,8 @@ COMMANDS = {
 class Exploration:
     """Measured data and the answers in words, as they lie in a folder.
 
-    - ``kind``: the command: ``"dynamics"``, ``"samples"``, ``"digits"``, ``"landscape"``,
-      ``"study"`` or ``"compare"``; its record is ``<kind>.json``;
+    - ``kind``: the command: ``"dynamics"``, ``"samples"``, ``"digits"``, ``"study"`` or
+      ``"compare"``; its record is ``<kind>.json``;
     - ``data``: labelled data sets by name; ``about``: settings, versions, ``summary`` (sentences)
       and ``cards``, and ``stale``, in words, where other code made some of the stored runs.
     """
