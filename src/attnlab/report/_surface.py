@@ -14,11 +14,6 @@ from attnlab.report._text import number, plain
 if TYPE_CHECKING:
     import xarray as xr
 
-_ALIGNED = (
-    "The second is first brought as near to the first as symmetry allows, so that the barrier is "
-    "no matter of "
-    "relabelling."
-)
 # From the valley up; the same in both themes, since ink and centre mark are drawn to be seen on all
 # of it.
 _HEIGHTS = [[0, "#0b4f7d"], [0.35, "#3f93c4"], [0.7, "#b9dcee"], [1, "#f6f1e4"]]
@@ -34,10 +29,8 @@ def surface_figure(surface: xr.Dataset, *, id: str) -> Figure:
         id,
         "The loss around the lowest point found",
         "Loss with penalty; lines are even steps of its logarithm. Each direction is random, with "
-        "what feeds each "
-        "neuron as long as at the point itself (filter-normalised), so that 1 is a change as "
-        "large as the weights. "
-        "Cross: the point.",
+        "what feeds each neuron as long as at the point itself (filter-normalised), so that 1 is a "
+        "change as large as the weights. Cross: the point.",
         f"Contours of the loss on {size['a']} × {size['b']} points, from {number(low)} to "
         f"{number(high)}.",
         {"data": [contour, centre], "layout": style},
@@ -73,10 +66,8 @@ def descent_figure(descent: xr.Dataset, *, id: str) -> Figure:
         id,
         "Training on the plane of its path",
         "Loss with penalty on the plane through the end of training; the line is the path's "
-        "nearest points on the "
-        "plane, a dot per recorded step (evenly spaced in log time). Cross: where training "
-        "stopped. Axes are distances "
-        "between weights.",
+        "nearest points on the plane, a dot per recorded step (evenly spaced in log time). Cross: "
+        "where training stopped. Axes are distances between weights.",
         f"The path of {len(steps)} recorded steps over contours from {number(low)} to "
         f"{number(high)}.",
         {"data": [contour, path, _cross("where training stopped")], "layout": style},
@@ -88,13 +79,18 @@ def path_figure(
     path: xr.Dataset,
     *,
     id: str,
-    title: str = "The loss on the straight line between the two lowest minima",
-    caption: str = _ALIGNED,
-    ends: str = "the two minima",
-    x_label: str = "t, from the lowest (0) to the next (1)",
-    y_label: str = "loss with penalty",
+    title: str,
+    caption: str,
+    ends: str,
+    x_label: str,
+    y_label: str,
 ) -> Figure:
-    """The loss along a path, with its barrier; by default between two minima."""
+    """The loss (t) on a straight line between two points, with its barrier.
+
+    ``path`` has the attributes ``barrier``, ``place`` (where it is highest) and perhaps
+    ``distance`` of the points, and ``unaligned``, that before alignment. ``ends`` says what they
+    are.
+    """
     t, loss, barrier = path["t"].values, path["loss"].values, float(path.attrs["barrier"])
     place = float(path.attrs["place"])
     below = (1 - place) * loss[0] + place * loss[-1]
@@ -130,15 +126,16 @@ def path_figure(
         },
     ]
     style = layout(380, xaxis=axis(x_label), yaxis=axis(y_label))
-    apart = f" They are {number(path.attrs['distance'])} apart" if "distance" in path.attrs else ""
-    if apart and "unaligned" in path.attrs:
-        apart += f" ({number(path.attrs['unaligned'])} before alignment)"
+    apart = ""
+    if "distance" in path.attrs:
+        before = path.attrs.get("unaligned")
+        apart = f" They are {number(path.attrs['distance'])} apart"
+        apart += "." if before is None else f" ({number(before)} before alignment)."
     return Figure(
         id,
         title,
-        f"{caption}{apart + '.' if apart else ''} The barrier is the largest rise above the line "
-        "between the two "
-        "losses, at the points computed; a curved path may be lower.",
+        f"{caption}{apart} The barrier is the largest rise above the line between the two losses, "
+        "at the points computed; a curved path may be lower.",
         f"The loss rises by {number(barrier)} above the line between {number(loss[0])} and "
         f"{number(loss[-1])}.",
         {"data": traces, "layout": style | {"showlegend": True}},

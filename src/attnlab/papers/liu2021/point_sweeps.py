@@ -240,9 +240,9 @@ def _matched(mine: Sequence[xr.Dataset], theirs: Sequence[xr.Dataset]) -> xr.Dat
     logs, matches = [], []
     for a, b in product(mine, theirs):
         match = abs(np.log(a.loss / b.loss)) <= np.log1p(_NEAR)
-        ratios = [np.log(a[name] / b[name]).where(match) for name in _measures()]
+        ratios = [(a[name] / b[name]).where(match) for name in _measures()]
         matches.append(match)
-        logs.append(al.lab.along(ratios, "measure", FLATNESS))
+        logs.append(np.log(al.lab.along(ratios, "measure", FLATNESS)))
     ratio = np.exp(_over_pairs(logs).mean("pair"))
     pairs = _over_pairs(matches).sum("pair")
     found = al.lab.dataset({Flatness.ratio: ratio, Flatness.pairs: pairs})
