@@ -8,12 +8,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from attnlab._errors import AttnlabError
-from attnlab.claims._beyond import BEYOND
 from attnlab.claims._claim import Claim
+<<<<<<< HEAD
 from attnlab.claims._guidelines import ENTROPY_CLAIMS
+=======
+from attnlab.claims._guidelines import GUIDELINES
+>>>>>>> points
 from attnlab.claims._laws import LAWS
 from attnlab.claims._liu2021 import LIU2021
-from attnlab.claims._liu2021_landscape import LANDSCAPE
 from attnlab.claims._lu2021 import LU2021
 from attnlab.claims._text import text_claims
 from attnlab.claims._text_pooling import text_pooling_claim
@@ -22,8 +24,12 @@ from attnlab.studies import ROTTEN_TOMATOES
 GROUPS: dict[str, tuple[Claim, ...]] = {
     "laws": LAWS,
     "lu2021": LU2021,
+<<<<<<< HEAD
     "liu2021": (*LIU2021, *LANDSCAPE),
     "beyond": (*BEYOND, *ENTROPY_CLAIMS),
+=======
+    "liu2021": (*LIU2021, *GUIDELINES),
+>>>>>>> points
 }
 CLAIMS: dict[str, Claim] = {claim.id: claim for group in GROUPS.values() for claim in group}
 

@@ -21,13 +21,13 @@ from attnlab.landscape import (
     straight_path,
     surface,
 )
-from attnlab.papers.liu2021.point_runs import Made, make_problem
-from attnlab.papers.liu2021.settings import PointSettings
+from attnlab.papers.liu2021.point_runs import make_problem
+from attnlab.papers.liu2021.point_settings import PointSettings
 from attnlab.training import Adam, Logarithmic, Loss, train_model
 
 _GRID = 31  # points of the surface in each direction
 _PATH = 80  # recorded steps of a training path
-_OF_POINT = (
+_OF_POINT = (  # what `find_points` says of where a start ended, kept of each distinct point
     "kind",
     "error",
     "loss",
@@ -53,15 +53,19 @@ def surroundings(s: PointSettings, root_seed: int, first: xr.Dataset) -> dict[st
     if points.sizes["point"] == 0:
         return {}
     made = make_problem(s, jax.random.fold_in(jax.random.key(root_seed), int(first.seed)))
+    problem = made.problem
     thetas = first.theta.values[points.first_start.values]
-    best = float(np.nanmin(points.error.values))
-    error = float(points.error[0])
-    certificate = certify(made.problem, jnp.asarray(thetas[0]), error=error, best=best)
-    data = {"points": points}
-    data["surface"], data["spectrum"] = _around(made, thetas[0], certificate)
-    data["descent"] = trained_path(made.problem, made.starts[int(points.first_start[0])])
+    lowest = jnp.asarray(thetas[0])
+    error, best = float(points.error[0]), float(np.nanmin(points.error.values))
+    certificate = certify(problem, lowest, error=error, best=best)
+    data = {
+        "points": points,
+        "surface": _surface(problem, lowest, certificate),
+        "spectrum": _spectrum(problem, lowest, certificate),
+        "descent": trained_path(problem, made.starts[int(points.first_start[0])]),
+    }
     if int((points.kind == "minimum").sum()) > 1:
-        data["path"] = _between(made, thetas[0], thetas[1])
+        data["path"] = _between(problem, thetas[0], thetas[1])
     return data
 
 
@@ -77,45 +81,44 @@ def distinct_points(starts: xr.Dataset) -> xr.Dataset:
     >>> found.kind.values.tolist(), found.share.values.tolist(), found.first_start.values.tolist()
     (['minimum', 'saddle'], [0.5, 0.25], [1, 0])
     """
-    group = starts.group.values
-    numbers = [number for number in dict.fromkeys(group.tolist()) if number >= 0]
-    places = [np.flatnonzero(group == number) for number in numbers]
-    places.sort(
-        key=lambda at: (
-            str(starts.kind.values[at[0]]) != "minimum",
-            float(starts.value.values[at[0]]),
-        )
-    )
-    firsts = np.array([at[0] for at in places], int)
+    group, kind, value = starts.group.values, starts.kind.values, starts.value.values
+
+    def rank(first: int) -> tuple[bool, float]:
+        return str(kind[first]) != "minimum", float(value[first])
+
+    found = [int(number) for number in dict.fromkeys(group) if number >= 0]
+    firsts = sorted((int(np.argmax(group == number)) for number in found), key=rank)
+    counts = np.array([(group == group[first]).sum() for first in firsts], int)
     flat = [str(name) for name in starts.data_vars if str(name).startswith("flat_")]
     columns = {name: starts[name].values[firsts] for name in (*_OF_POINT, *flat) if name in starts}
-    columns |= {"starts": np.array([len(at) for at in places], int), "first_start": firsts}
-    columns["share"] = columns["starts"] / len(group)
+    columns |= {"starts": counts, "share": counts / len(group), "first_start": firsts}
     return xr.Dataset(
-        {k: ("point", v) for k, v in columns.items()}, {"point": np.arange(1, len(firsts) + 1)}
+        {name: ("point", np.asarray(values)) for name, values in columns.items()},
+        {"point": np.arange(1, len(firsts) + 1)},
     )
 
 
-def _around(
-    made: Made, theta: np.ndarray, certificate: Certificate
-) -> tuple[xr.Dataset, xr.Dataset]:
-    """The surface in a plane of two random filter-normalised directions, and all eigenvalues."""
-    point = jnp.asarray(theta)
-    seen = surface(
-        made.problem, point, directions=filter_directions(made.problem, point), points=_GRID
+def _surface(problem: Problem, point: jax.Array, certificate: Certificate) -> xr.Dataset:
+    """The loss in a plane of two random filter-normalised directions."""
+    directions = filter_directions(problem, point)
+    seen = surface(problem, point, directions=directions, points=_GRID)
+    return seen.data.assign_attrs(kind=certificate.kind)
+
+
+def _spectrum(problem: Problem, point: jax.Array, certificate: Certificate) -> xr.Dataset:
+    """All eigenvalues, from the largest down, with what was certified of the point."""
+    values = exact_spectrum(problem, point).values[::-1].copy()
+    return xr.Dataset(
+        {"eigenvalue": ("number", values)},
+        {"number": np.arange(1, len(values) + 1)},
+        {
+            "kind": certificate.kind,
+            "zero_modes": certificate.zero_modes,
+            "delta": certificate.delta,
+            "l2": float(problem.l2),
+            "certificate": str(certificate),
+        },
     )
-    spectrum = exact_spectrum(made.problem, point)
-    values = xr.Dataset(
-        {"eigenvalue": ("number", spectrum.values[::-1].copy())},
-        {"number": np.arange(1, len(spectrum.values) + 1)},
-    )
-    told = {
-        "kind": certificate.kind,
-        "zero_modes": certificate.zero_modes,
-        "delta": certificate.delta,
-    }
-    told |= {"l2": float(made.problem.l2), "certificate": str(certificate)}
-    return seen.data.assign_attrs(kind=certificate.kind), values.assign_attrs(told)
 
 
 def trained_path(
@@ -159,14 +162,15 @@ def trained_path(
     return found.assign_attrs(share=held, gradient=gradient, steps=steps, step_size=step_size)
 
 
-def _between(made: Made, a: np.ndarray, b: np.ndarray) -> xr.Dataset:
+def _between(problem: Problem, a: np.ndarray, b: np.ndarray) -> xr.Dataset:
     """The loss on the straight line from a to the copy of b nearest to it."""
     start = jnp.asarray(a)
-    end = jnp.asarray(aligned(made.problem, jnp.asarray(b), start))
-    path = straight_path(made.problem, start, end)
-    told = {"barrier": path.barrier, "place": path.place, "height": path.height}
-    told |= {
-        "distance": float(np.linalg.norm(np.asarray(end) - a)),
-        "unaligned": float(np.linalg.norm(b - a)),
-    }
-    return path.data.assign_attrs(told)
+    end = jnp.asarray(aligned(problem, jnp.asarray(b), start))
+    path = straight_path(problem, start, end)
+    return path.data.assign_attrs(
+        barrier=path.barrier,
+        place=path.place,
+        height=path.height,
+        distance=float(np.linalg.norm(np.asarray(end) - a)),
+        unaligned=float(np.linalg.norm(b - a)),
+    )

@@ -23,7 +23,8 @@ from attnlab.lab import (
     digest,
     variable,
 )
-from attnlab.papers.liu2021.settings import GOOD, MODELS, PointSettings
+from attnlab.papers.liu2021.point_settings import GOOD, MODELS, PointSettings
+from attnlab.papers.liu2021.point_sweeps import WORK
 from attnlab.report import (
     Card,
     Figure,
@@ -42,10 +43,9 @@ if TYPE_CHECKING:
 
     from attnlab.lab import Record
 
-WORK = "attnlab.papers.liu2021.point_runs:find_points"
 _EQUAL = 1e-6  # an eigenvalue is the penalty's if it differs by no more than this share
 _ROWS = 12  # points that the page's table shows
-_ENDS = {
+_ENDS = {  # where a start ended, in words, by what `certify` calls it
     "minimum": "at a minimum",
     "saddle": "at a saddle",
     "degenerate": "at a degenerate point",
@@ -55,7 +55,7 @@ _ENDS = {
 
 
 class Starts(Table, label="starts"):
-    """Where each start of each problem ended (seed, start)."""
+    """Where each start of each problem ended (seed, start): of what is found there, what is shown."""
 
     kind = variable("minimum, saddle, degenerate, not stationary …, as `certify` calls it")
     error = variable("prediction error there")
@@ -80,7 +80,36 @@ class Points(Table, label="points"):
     flat_petzka = variable("Petzka's measure of flatness")
 
 
-_COLUMNS = {
+class Spectrum(Table, label="spectrum"):
+    """All eigenvalues at the lowest point, from the largest down, and its certificate."""
+
+    eigenvalue = variable("eigenvalue of the Hessian of the loss with penalty")
+
+
+class Surface(Table, label="surface"):
+    """A plane through the lowest point, along two random directions (a, b)."""
+
+    loss = variable("loss with penalty")
+
+
+class Descent(Table, label="descent"):
+    """Training by Adam, on the plane in which its path varies most (a, b), step by step."""
+
+    loss = variable("loss with penalty on the plane")
+    path_a = variable("first coordinate of the path's nearest point on the plane")
+    path_b = variable("second coordinate")
+    path_loss = variable("loss with penalty on the path itself")
+    distance = variable("distance of the path from the plane")
+    away = variable("distance of the path from its end")
+
+
+class Path(Table, label="path"):
+    """The straight line between the two lowest minima (t)."""
+
+    loss = variable("loss with penalty")
+
+
+_COLUMNS = {  # of the page's table
     Points.kind: "kind",
     Points.starts: "starts",
     Points.error: "error",
@@ -91,6 +120,7 @@ _COLUMNS = {
     Points.flat_adaptive_sam: "adaptive SAM",
     Points.flat_petzka: "Petzka",
 }
+_PRINTED = (Points.error, Points.loss, Points.smallest, Points.largest, Points.flat_trace)
 
 
 @dataclass(frozen=True)
@@ -198,67 +228,47 @@ class Landscape(Experiment[LandscapeSettings]):
             *_point_cards(data),
             *_path_cards(data),
         )
-        summary, absent = [card.text for card in cards], {}
-        if "spectrum" in data:
-            certificate = str(data["spectrum"].attrs["certificate"])
+        summary = [card.text for card in cards]
+        if Spectrum.label in data:
+            certificate = str(Spectrum.of(data).attrs["certificate"])
             lowest = f"{certificate[0].lower()}{certificate[1:]}"
             summary.insert(1, f"The point of the lowest loss with penalty: {lowest}")
-        else:
-            absent["points"] = "no start ended at a stationary point" + (
-                ": without a penalty (l2 = 0) the weights escape to ever larger norms and nothing "
-                "is stationary"
-                if settings.l2 == 0
-                else ""
-            )
-        if "spectrum" in data and "path" not in data:
-            absent["path"] = "there are not two distinct certified minima"
         looked = "stationary points of any kind" if settings.saddles else "minima"
-        count = int(np.nanmax(starts[Starts.parameters].values))
+        found_in_runs = {
+            "noise_std": settings.points().noise_std,
+            "parameters": int(np.nanmax(starts[Starts.parameters].values)),
+        }
         return Answers(
             question=f"Which {looked} does {settings.model} with {settings.samples} samples have, "
             "how good are they and how flat?",
             cards=cards,
             summary=tuple(summary),
-            absent=absent,
-            facts={
-                **asdict(settings),
-                "noise_std": settings.points().noise_std,
-                "parameters": count,
-            },
+            absent=_absent(settings, data),
+            facts=asdict(settings) | found_in_runs,
         )
 
     def sections(self, record: Record) -> Sequence[Section]:
         """The points, what is proved of the lowest, what surrounds it, and the way to the next."""
         data, absent = record.data, record.about["absent"]
         sections = [_points_section(data, absent)]
-        if "spectrum" in data:
-            sections += [_certificate(data["spectrum"]), _surface(data["surface"])]
-            sections.append(_descent(data["descent"]))
-        return [*sections, *_between(data, absent)]
+        if Points.label in data:
+            sections += [
+                _certificate(Spectrum.of(data)),
+                _surface(Surface.of(data)),
+                _descent(Descent.of(data)),
+                _between(data, absent),
+            ]
+        return sections
 
     def shown(self, record: Record) -> Iterable[str | TextTable]:
         """A table of the distinct points, then the answers in sentences."""
         if Points.label in record.data:
-            columns = ("error", "loss", "smallest", "largest", "flat_trace")
-            titles = (
-                "point",
-                "kind",
-                "starts",
-                "error",
-                "training loss",
-                "λ_min",
-                "λ_max",
-                "trace",
-            )
-            rows = [
-                (
-                    str(row["point"]),
-                    row["kind"],
-                    f"{row['starts']} ({row['share']:.0%})",
-                    *(number(row[name]) for name in columns),
-                )
-                for row in _rows(Points.of(record.data))
-            ]
+            titles = ("point", "kind", "starts", *(_COLUMNS[name] for name in _PRINTED))
+            rows = []
+            for row in _rows(Points.of(record.data)):
+                starts = f"{row[Points.starts]} ({row[Points.share]:.0%})"
+                numbers = [number(row[name]) for name in _PRINTED]
+                rows.append((str(row["point"]), row[Points.kind], starts, *numbers))
             yield TextTable(titles, tuple(rows))
         yield from record.about["summary"]
 
@@ -266,6 +276,19 @@ class Landscape(Experiment[LandscapeSettings]):
         """The answers and the distinct points."""
         found = Points.label in record.data
         return {"about": record.about, "points": _rows(Points.of(record.data)) if found else []}
+
+
+def _absent(s: LandscapeSettings, data: Data) -> dict[str, str]:
+    """Why there is nothing to show of points, or of a path between two of them."""
+    if Points.label not in data:
+        reason = "no start ended at a stationary point"
+        if s.l2 == 0:
+            reason += ": without a penalty (l2 = 0) the weights escape to ever larger norms and "
+            reason += "nothing is stationary"
+        return {"points": reason}
+    if Path.label not in data:
+        return {"path": "there are not two distinct certified minima"}
+    return {}
 
 
 def _rows(points: xr.Dataset) -> list[dict[str, Any]]:
@@ -370,9 +393,9 @@ def _point_cards(data: Data) -> list[Card]:
 
 def _path_cards(data: Data) -> list[Card]:
     """The barrier between the two lowest minima."""
-    if "path" not in data:
+    if Path.label not in data:
         return []
-    barrier, losses = float(data["path"].attrs["barrier"]), data["path"].loss.values
+    barrier, losses = float(Path.of(data).attrs["barrier"]), Path.loss(data).values
     higher = barrier / max(losses[0], losses[-1])
     text = (
         f"Straight between the two lowest minima, aligned, the loss rises by {barrier:.3g}, "
@@ -435,21 +458,16 @@ def _cell(point: xr.Dataset, name: str) -> Any:
 
 def _ends_figure(starts: xr.Dataset) -> Figure:
     """Error against training loss, one dot per start."""
-    kinds, many = starts[Starts.kind].values, starts.sizes["seed"] > 1
+    ends = starts.transpose("seed", "start")
+    kinds, losses, errors = (ends[n].values for n in (Starts.kind, Starts.loss, Starts.error))
+    labels = np.array([[_start_name(starts, seed, k) for k in ends.start] for seed in ends.seed])
     groups = {}
     for kind in sorted({str(kind) for kind in kinds.ravel()}):
-        at = np.argwhere(kinds == kind)
-        labels = [
-            f"{starts.start.values[k]}" + (f" of problem {starts.seed.values[i]}" if many else "")
-            for i, k in at
-        ]
-        x, y = (
-            al.lab.labelled(starts[name].values[tuple(at.T)], start=labels)
-            for name in (Starts.loss, Starts.error)
-        )
+        at = kinds == kind
+        x, y = (al.lab.labelled(values[at], start=labels[at]) for values in (losses, errors))
         groups[kind] = (x, y)
-    error = starts[Starts.error].values[np.isfinite(starts[Starts.error].values)]
-    wide = len(error) > 0 and bool(error.min() > 0) and bool(error.max() > 5 * error.min())
+    known = errors[np.isfinite(errors)]
+    wide = known.size > 0 and bool(known.min() > 0) and bool(known.max() > 5 * known.min())
     return scatter_figure(
         groups,
         id="ends",
@@ -463,6 +481,11 @@ def _ends_figure(starts: xr.Dataset) -> Figure:
     )
 
 
+def _start_name(starts: xr.Dataset, seed: Any, start: Any) -> str:
+    of = f" of problem {int(seed)}" if starts.sizes["seed"] > 1 else ""
+    return f"{int(start)}{of}"
+
+
 def _certificate(spectrum: xr.Dataset) -> Section:
     return Section(
         id="certificate",
@@ -474,7 +497,7 @@ def _certificate(spectrum: xr.Dataset) -> Section:
 
 
 def _spectrum_words(spectrum: xr.Dataset) -> str:
-    values, attrs = spectrum["eigenvalue"].values, spectrum.attrs
+    values, attrs = spectrum[Spectrum.eigenvalue].values, spectrum.attrs
     delta, modes, l2 = float(attrs["delta"]), int(attrs["zero_modes"]), float(attrs["l2"])
     up, down = int((values > delta).sum()), int((values < -delta).sum())
     zero = int((np.abs(values) <= delta).sum())
@@ -485,26 +508,26 @@ def _spectrum_words(spectrum: xr.Dataset) -> str:
         words += f"{alone} equal the penalty's λ = {number(l2)}: these directions the data do not "
         words += "see. "
     if modes:
-        return (
-            f"{words}{modes} zero modes come from symmetry: along them the model stays the same "
-            "function."
-        )
-    return f"{words}No continuous symmetry leaves a direction flat."
+        words += f"{modes} zero modes come from symmetry: along them the model stays the same "
+        words += "function."
+    else:
+        words += "No continuous symmetry leaves a direction flat."
+    return words
 
 
 def _spectrum_figure(spectrum: xr.Dataset) -> Figure:
     """All eigenvalues by size, on a log scale; zeros are left to the words."""
-    values, rank = spectrum["eigenvalue"].values, spectrum["number"].values
+    values, rank = spectrum[Spectrum.eigenvalue].values, spectrum["number"].values
     delta, l2 = float(spectrum.attrs["delta"]), float(spectrum.attrs["l2"])
     up, down = values > delta, values < -delta
     groups: dict[str, tuple[Any, Any]] = {"positive": (rank[up], values[up])}
     if down.any():
         groups["negative (its size)"] = (rank[down], -values[down])
-    line = (
-        " The dotted line is the penalty's own curvature: the data do not bend directions on it."
-        if l2
-        else ""
-    )
+    lines, caption = None, "Of the loss with penalty, from the dense matrix."
+    if l2:
+        lines = {"penalty λ": l2}
+        caption += " The dotted line is the penalty's own curvature: the data do not bend "
+        caption += "directions on it."
     return scatter_figure(
         groups,
         id="spectrum",
@@ -512,13 +535,13 @@ def _spectrum_figure(spectrum: xr.Dataset) -> Figure:
         x_label="number, from the largest",
         y_label="eigenvalue",
         log_y=True,
-        lines={"penalty λ": l2} if l2 else None,
-        caption=f"Of the loss with penalty, from the dense matrix.{line} Zeros are not drawn.",
+        lines=lines,
+        caption=f"{caption} Zeros are not drawn.",
     )
 
 
 def _surface(surface: xr.Dataset) -> Section:
-    loss = surface["loss"]
+    loss = surface[Surface.loss]
     centre, low, high = float(loss.sel(a=0.0, b=0.0)), float(loss.min()), float(loss.max())
     words = f"The loss is {number(centre, 4)} at the centre and up to {number(high)} in this "
     words += "picture. "
@@ -559,8 +582,8 @@ def _distance_figure(descent: xr.Dataset) -> Figure:
     return band_figure(
         np.maximum(descent["step"].values.astype(float), 0.5),
         {
-            "from the plane": descent["distance"].expand_dims("seed"),
-            "from its end": descent["away"].expand_dims("seed"),
+            "from the plane": descent[Descent.distance].expand_dims("seed"),
+            "from its end": descent[Descent.away].expand_dims("seed"),
         },
         id="descent_distance",
         title="How far the path is from the plane",
@@ -573,17 +596,27 @@ def _distance_figure(descent: xr.Dataset) -> Figure:
     )
 
 
-def _between(data: Data, absent: Mapping[str, str]) -> list[Section]:
+def _between(data: Data, absent: Mapping[str, str]) -> Section:
     title = "Are the lowest minima connected?"
-    if "path" in data:
-        statement = (
-            "The straight line between the two distinct minima of the lowest loss with penalty."
-        )
-        figure = path_figure(data["path"], id="line")
-        return [Section(id="path", title=title, statement=statement, figures=(figure,))]
-    if "path" in absent:
-        return [Section(id="path", title=title, statement=f"Not shown: {absent['path']}.")]
-    return []
+    if Path.label not in data:
+        return Section(id="path", title=title, statement=f"Not shown: {absent['path']}.")
+    figure = path_figure(
+        Path.of(data),
+        id="line",
+        title="The loss on the straight line between the two lowest minima",
+        caption="The second is first brought as near to the first as symmetry allows, so that the "
+        "barrier is no matter of relabelling.",
+        ends="the two minima",
+        x_label="t, from the lowest (0) to the next (1)",
+        y_label="loss with penalty",
+    )
+    return Section(
+        id="path",
+        title=title,
+        statement="The straight line between the two distinct minima of the lowest loss with "
+        "penalty.",
+        figures=(figure,),
+    )
 
 
 question = Landscape()

@@ -14,16 +14,11 @@ from attnlab.report._claims import claims_page, write_report
 from attnlab.report._curves import learning_curves
 from attnlab.report._dots import DotRow, dots_figure
 from attnlab.report._dynamics import dynamics_page, write_dynamics
+from attnlab.report._estimates import estimated, tone_of
 from attnlab.report._heat import heat_table
 from attnlab.report._histogram import histogram_figure
-from attnlab.report._landscape_page import (
-    descent_figure,
-    landscape_page,
-    path_figure,
-    surface_figure,
-    write_landscape,
-)
 from attnlab.report._lu2021 import sen_error_figure, sen_relation
+from attnlab.report._marks import Mark, rows_figure
 from attnlab.report._needed import needed_figure, ratio_figure
 from attnlab.report._overlay import overlay_figure
 from attnlab.report._page import Card, Control, Criterion, Figure, Grid, Page, Section, Shaded
@@ -40,6 +35,7 @@ from attnlab.report._scatter import scatter_figure
 from attnlab.report._shaded import shaded_figure
 from attnlab.report._stages import stages_figure
 from attnlab.report._study_page import study_page, write_study
+from attnlab.report._surface import descent_figure, path_figure, surface_figure
 from attnlab.report._text import head_name, interval, measured, number, plain, told
 
 __all__ = [
@@ -67,6 +63,8 @@ __all__ = [
     "phase_table",
     "chosen",
     "learning_curves",
+    "Mark",
+    "rows_figure",
     "needed_figure",
     "ratio_figure",
     "answers_table",
@@ -95,13 +93,12 @@ __all__ = [
     # the page of needed samples
     "samples_page",
     "write_samples",
-    # the page of a landscape
-    "landscape_page",
-    "write_landscape",
     # the page of a user's texts
     "study_page",
     "write_study",
     # text
+    "estimated",
+    "tone_of",
     "head_name",
     "interval",
     "measured",

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab.report._dots import DotRow, dots_figure
-from attnlab.report._landscape_page import path_figure
 from attnlab.report._page import Card, Figure, Section
 from attnlab.report._scatter import scatter_figure
 from attnlab.report._study_parts import missing, percent, plain_table, shortened
+from attnlab.report._surface import path_figure
 
 if TYPE_CHECKING:
     import xarray as xr

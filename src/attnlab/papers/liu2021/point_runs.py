@@ -32,7 +32,7 @@ from attnlab.models import (
     make_teacher,
     trained_parts,
 )
-from attnlab.papers.liu2021.settings import FLATNESS, ON_VECTORS, PointSettings
+from attnlab.papers.liu2021.point_settings import FLATNESS, ON_VECTORS, PointSettings
 from attnlab.runs import RunContext
 
 

@@ -24,8 +24,7 @@ from attnlab.models import (
 from attnlab.papers.liu2021.variant_runs import VariantLoss, VariantMeasure, train_course
 from attnlab.papers.liu2021.variant_settings import LOOKED_AT, Variant, WordSettings
 from attnlab.runs import RunContext
-from attnlab.studies._pooling import _PoolStart as PoolStart
-from attnlab.studies._pooling import curve_order
+from attnlab.papers.liu2021.pooling_runs import PoolStart, curve_order
 from attnlab.studies._text_prepare import open_prepared
 from attnlab.studies._text_sample import shortened
 from attnlab.training import Recipe, choose, fit_grid

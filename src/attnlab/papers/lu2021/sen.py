@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _SIMPLE = ["fixed", "linear"]  # heads whose relation is judged in its plain form
-_MEDIAN, _P95, _MAX = 0.004, 0.008, 0.015
+_MEDIAN, _P95, _MAX = 0.004, 0.008, 0.015  # bounds on the relation's relative error
+_LINES = 4  # words whose norm is drawn along training
+_ROWS = 12  # words that the table of the worst shows
 _MOSTLY = 0.05  # an error up to here is called kept in part
 
 
@@ -46,35 +48,21 @@ def corrected(data: Data, head: str | list[str]) -> xr.DataArray:
 def late_ratio(data: Data) -> xr.DataArray:
     """Error of the refined over that of the plain form at the last step, median word."""
     last = Reference.of(data).isel(step=-1).sel(head="fixed")
-    return last[Reference.sen_error_refined].median("word") / last[Reference.sen_error].median(
-        "word"
-    )
+    refined, plain = last[Reference.sen_error_refined], last[Reference.sen_error]
+    return refined.median("word") / plain.median("word")
 
 
 def figures(data: Data) -> list[Figure]:
     """The relation's curve, the norm predicted along training, its error, and the worst words."""
     runs = Reference.of(data)
     fixed = runs.sel(head="fixed")
-    words = fixed["word"].values.tolist()[:4]
-    left = fixed.sizes["word"] - len(words)
-    first = f" The first {len(words)} of {fixed.sizes['word']} words." if left else ""
     bounds = {
         f"median ≤ {100 * _MEDIAN:g} %": 100 * _MEDIAN,
         f"largest ≤ {100 * _MAX:g} %": 100 * _MAX,
     }
     return [
         sen_relation(fixed, caption="Topic words of all seeds under the fixed head."),
-        theory_figure(
-            fixed["step"].values,
-            {word: fixed[Reference.scaled_norm].sel(word=word) for word in words},
-            {word: fixed[Reference.predicted_scaled_norm].sel(word=word) for word in words},
-            id="sen_theory",
-            title="The norm predicted from the score alone",
-            y_label="|q||ν|",
-            singles=6,
-            caption="Fixed head. Lines are medians over seeds, the band holds 80 % of the measured "
-            f"runs, below is the difference in % of the prediction.{first}",
-        ),
+        _predicted_norms(fixed),
         sen_error_figure(
             runs, lines=bounds, note="The dotted lines are the claim's bounds on the plain form. "
         ),
@@ -82,17 +70,35 @@ def figures(data: Data) -> list[Figure]:
     ]
 
 
+def _predicted_norms(runs: xr.Dataset) -> Figure:
+    """The norm along training beside its prediction, of the first words."""
+    count = runs.sizes["word"]
+    words = runs["word"].values.tolist()[:_LINES]
+    first = f" The first {_LINES} of {count} words." if count > _LINES else ""
+    return theory_figure(
+        runs["step"].values,
+        {word: runs[Reference.scaled_norm].sel(word=word) for word in words},
+        {word: runs[Reference.predicted_scaled_norm].sel(word=word) for word in words},
+        id="sen_theory",
+        title="The norm predicted from the score alone",
+        y_label="|q||ν|",
+        singles=6,
+        caption="Fixed head. Lines are medians over seeds, the band holds 80 % of the measured "
+        f"runs, below is the difference in % of the prediction.{first}",
+    )
+
+
 def _worst_words(runs: xr.Dataset) -> Figure:
     """Where each word is worst: how far, when, in which run."""
-    heads, words = (runs[dim].values.tolist() for dim in ("head", "word"))
+    heads, words = runs["head"].values.tolist(), runs["word"].values.tolist()[:_ROWS]
+    errors = runs[Reference.sen_error].transpose("head", "word", "seed", "step")
     cells, tones = [], []
-    for word in words[:12]:
-        errors = [runs[Reference.sen_error].sel(head=head, word=word) for head in heads]
-        found = [_worst(error.transpose("seed", "step")) for error in errors]
+    for word in words:
+        found = [_worst(errors.sel(head=head, word=word)) for head in heads]
         cells.append([text for text, _ in found])
         tones.append([tone for _, tone in found])
     return heat_table(
-        [str(word) for word in words[:12]],
+        [str(word) for word in words],
         [head_name(head) for head in heads],
         cells,
         id="sen_worst",
@@ -104,11 +110,13 @@ def _worst_words(runs: xr.Dataset) -> Figure:
 
 
 def _worst(error: xr.DataArray) -> tuple[str, str]:
-    values = np.nan_to_num(error.values, nan=-1.0)
+    """The largest error (seed, step) and its step in words, and the tone of its cell."""
+    values = np.nan_to_num(error.values, nan=-1.0)  # errors are not negative: nan is never largest
     worst = float(values.max())
     if worst < 0:
         return "–", ""
-    step = error["step"].values[int(values.argmax()) % values.shape[1]]
+    _, column = np.unravel_index(int(values.argmax()), values.shape)
+    step = error["step"].values[column]
     tone = "good" if worst <= _MAX else "mixed" if worst <= _MOSTLY else "bad"
     return f"{number(100 * worst)} %, step {step}", tone
 

@@ -1,4 +1,4 @@
-"""Settings of the work functions of this paper."""
+"""Settings of the search for stationary points, and what its models and measures are called."""
 
 from __future__ import annotations
 

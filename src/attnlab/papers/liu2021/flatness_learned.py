@@ -1,0 +1,77 @@
+"""Learned self-attention: its minima are flatter than an MLP's, which is expected to fail."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attnlab.lab import Claim, Control, Data
+from attnlab.papers.liu2021.point_figures import MEASURES, drawable, flatness_ratios, model_name
+from attnlab.papers.liu2021.point_sweeps import (
+    CAVEAT,
+    FLAT_HOW,
+    HALF,
+    MATCH,
+    SOURCE,
+    Flatness,
+    flatness,
+    flatter,
+)
+from attnlab.report import DotRow, Figure, dots_figure
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def figures(data: Data) -> list[Figure]:
+    """Ratios of all measures, and those of the two that are judged, seed by seed."""
+    table = Flatness.of(data)
+    return [
+        flatness_ratios(
+            table,
+            "self-attention",
+            id="flat_learned",
+            title="Flatness of self-attention over an MLP's",
+        ),
+        _seeds(table),
+    ]
+
+
+def _seeds(table: xr.Dataset) -> Figure:
+    rows = []
+    for model in ("self-attention", "known-attention"):
+        for measure in ("trace", "petzka"):
+            ratios = table[Flatness.ratio].sel(model=model, measure=measure).dropna("seed")
+            rows.append(DotRow(f"{MEASURES[measure]}, {model_name(model)}", ratios, HALF))
+    return dots_figure(
+        drawable(rows),
+        id="flat_seeds",
+        title="The two measures that are asked about, seed by seed",
+        x_label="ratio to the model without attention",
+        caption="One dot per seed, the bar is the median. On the shaded side attention is at least "
+        "twice as flat.",
+    )
+
+
+claim = Claim(
+    id="liu2021.flatness_learned",
+    rank=15,
+    title="Minima of learned self-attention are flatter than an MLP's",
+    statement="At equal training error, trace and relative flatness of self-attention are half an "
+    "MLP's or less.",
+    source=SOURCE,
+    sweeps=(flatness,),
+    criteria=flatter("self-attention", "self-attention / MLP"),
+    controls=(
+        Control(
+            "known attention",
+            "The same question about known attention must be answered yes.",
+            flatter("known-attention", "known gate / baseline"),
+            should="accept",
+        ),
+    ),
+    how_measured=FLAT_HOW,
+    refuted_by="A ratio that is surely above one half.",
+    expected="fails",
+    notes=(MATCH, CAVEAT),
+    figures=figures,
+)

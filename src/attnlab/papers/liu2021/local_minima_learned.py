@@ -1,0 +1,75 @@
+"""Learned self-attention: nearly every local minimum is good, which is expected to fail."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attnlab.lab import Claim, Control, Data
+from attnlab.papers.liu2021.point_figures import mean_of, minima_errors, model_name, models_of
+from attnlab.papers.liu2021.point_sweeps import CAVEAT, HOW, SOURCE, Minima, good_minima, minima
+from attnlab.report import Figure, heat_table
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_SAMPLES = 512
+_COLUMNS = {
+    Minima.certified: "starts certified",
+    Minima.minima: "minima per problem",
+    Minima.distinct: "different ones",
+    Minima.zero_modes: "zero modes",
+}
+
+
+def figures(data: Data) -> list[Figure]:
+    """The error of every minimum, and how many were found."""
+    table = Minima.of(data)
+    return [
+        minima_errors(
+            table,
+            _SAMPLES,
+            id="minima_errors_large",
+            title=f"The error of every certified minimum, {_SAMPLES} samples",
+        ),
+        _counts(table.sel(samples=_SAMPLES)),
+    ]
+
+
+def _counts(table: xr.Dataset) -> Figure:
+    models = models_of(table)
+    cells = [[mean_of(table[name].sel(model=model)) for name in _COLUMNS] for model in models]
+    return heat_table(
+        [model_name(model) for model in models],
+        list(_COLUMNS.values()),
+        cells,
+        id="minima_counts",
+        title=f"What was found, {_SAMPLES} samples",
+        tones=[[""] * len(_COLUMNS) for _ in models],
+        caption="Means over problems. Minima that symmetry maps to each other count as one in the "
+        "third column; zero modes are directions of symmetry, along which the loss does not "
+        "change.",
+    )
+
+
+claim = Claim(
+    id="liu2021.local_minima_learned",
+    rank=11,
+    title="With learned self-attention, nearly every local minimum is good",
+    statement="Of the certified minima of learned self-attention with 512 samples, 95 % are good.",
+    source=SOURCE,
+    sweeps=(minima,),
+    criteria=(good_minima("self-attention", "learned self-attention", _SAMPLES, 0.95),),
+    controls=(
+        Control(
+            "known attention",
+            "The same question about known attention must be answered yes.",
+            (good_minima("known-attention", "known gate", _SAMPLES, 0.95),),
+            should="accept",
+        ),
+    ),
+    how_measured=HOW,
+    refuted_by="A share that is surely below 95 %.",
+    expected="fails",
+    notes=(CAVEAT,),
+    figures=figures,
+)
