@@ -25,6 +25,10 @@ SMALL: dict[Scale, dict[str, Any]] = {
     "paper": {},
     "quick": {"sentences": 400, "test_sentences": 200, "dictionary": 500},
 }
+MIDDLE: dict[Scale, dict[str, Any]] = {
+    "paper": {},
+    "quick": {"sentences": 1000, "test_sentences": 250, "dictionary": 1250, "steps": 3000},
+}
 
 
 def fewer(scale: Scale, seeds: int) -> int:
