@@ -63,17 +63,17 @@ def figures(data: Data) -> list[Figure]:
 def _table(rules: xr.Dataset) -> Figure:
     """The error of each law under each rule."""
     columns: dict[str, tuple[str, Callable[[np.ndarray], float], float]] = {
-        "sum of scores, worst": (Rules.score_sum_error, np.nanmax, SUM_ROUNDING),
-        "exact identity, worst": (Rules.identity_error, np.nanmax, IDENTITY_ROUNDING),
-        "score–norm relation, median": (Rules.sen_error, np.nanmedian, _RELATION),
-        "EᵀE − WWᵀ, worst over time": (Rules.balance_error, np.nanmax, ROUGHLY_KEPT),
+        "sum of scores, worst": (Rules.score_sum_error, np.max, SUM_ROUNDING),
+        "exact identity, worst": (Rules.identity_error, np.max, IDENTITY_ROUNDING),
+        "score–norm relation, median": (Rules.sen_error, np.median, _RELATION),
+        "EᵀE − WWᵀ, worst over time": (Rules.balance_error, np.max, ROUGHLY_KEPT),
     }
     names = rules["rule"].values.tolist()
     cells, tones = [], []
     for name in names:
         one = rules.sel(rule=name)
         found = [
-            (float(statistic(one[error].values)), limit)
+            (_over_all(one[error].values, statistic), limit)
             for error, statistic, limit in columns.values()
         ]
         cells.append([number(value) for value, _ in found])
@@ -89,7 +89,15 @@ def _table(rules: xr.Dataset) -> Figure:
     )
 
 
+def _over_all(errors: np.ndarray, statistic: Callable[[np.ndarray], float]) -> float:
+    """A statistic over all errors that were measured; nan if none was."""
+    known = errors[~np.isnan(errors)]
+    return float(statistic(known)) if known.size else float("nan")
+
+
 def _tone(error: float, limit: float) -> str:
+    if np.isnan(error):
+        return ""
     return "good" if error <= limit else "mixed" if error <= _MOSTLY else "bad"
 
 
