@@ -11,7 +11,6 @@ from attnlab._errors import AttnlabError
 from attnlab.claims._beyond import BEYOND
 from attnlab.claims._claim import Claim
 from attnlab.claims._guidelines import ENTROPY_CLAIMS, GUIDELINES
-from attnlab.claims._laws import LAWS
 from attnlab.claims._liu2021 import LIU2021
 from attnlab.claims._liu2021_landscape import LANDSCAPE
 from attnlab.claims._lu2021 import LU2021
@@ -20,7 +19,6 @@ from attnlab.claims._text_pooling import text_pooling_claim
 from attnlab.studies import ROTTEN_TOMATOES
 
 GROUPS: dict[str, tuple[Claim, ...]] = {
-    "laws": LAWS,
     "lu2021": LU2021,
     "liu2021": (*LIU2021, *LANDSCAPE, *GUIDELINES),
     "beyond": (*BEYOND, *ENTROPY_CLAIMS),
@@ -45,8 +43,8 @@ def resolve(names: Iterable[str], *, text: str | None = None) -> tuple[Claim, ..
 
     ``text``: a source of labelled texts, with which the claims about real text join their groups.
 
-    >>> [claim.id for claim in resolve(["lu2021.sen", "laws.identity"])]
-    ['laws.identity', 'lu2021.sen']
+    >>> [claim.id for claim in resolve(["lu2021.sen_init", "lu2021.sen"])]
+    ['lu2021.sen', 'lu2021.sen_init']
     >>> [claim.id for claim in resolve(["lu2021.text_sen"], text="rotten-tomatoes")]
     ['lu2021.text_sen']
     """

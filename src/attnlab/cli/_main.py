@@ -14,7 +14,6 @@ from attnlab.cli._claims import claims
 from attnlab.cli._commands import command_of
 from attnlab.cli._compare import CompareCommand, compare
 from attnlab.cli._digits import digits
-from attnlab.cli._dynamics import dynamics
 from attnlab.cli._many import FilesCommand, ManyCommand
 from attnlab.cli._predict import predict
 from attnlab.cli._report import report
@@ -60,7 +59,6 @@ app.command(cls=FilesCommand)(study)
 app.command()(predict)
 app.command()(advise)
 app.command(cls=CompareCommand)(compare)
-app.command()(dynamics)
 app.command(cls=ManyCommand)(samples)
 app.command(cls=ManyCommand)(digits)
 for _question in questions().values():

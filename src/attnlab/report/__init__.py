@@ -15,7 +15,6 @@ from attnlab.report._compare_page import compare_page, write_compare
 from attnlab.report._curves import learning_curves
 from attnlab.report._digits import attention_pictures, digits_page, write_digits
 from attnlab.report._dots import DotRow, dots_figure
-from attnlab.report._dynamics import dynamics_page, write_dynamics
 from attnlab.report._heat import heat_table
 from attnlab.report._histogram import histogram_figure
 from attnlab.report._landscape_page import (
@@ -80,9 +79,6 @@ __all__ = [
     # the page of a reproduction
     "claims_page",
     "write_report",
-    # the page of one configuration
-    "dynamics_page",
-    "write_dynamics",
     # the page of needed samples
     "samples_page",
     "write_samples",

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from attnlab.report._dots import DotRow, dots_figure
 from attnlab.report._guidelines import GUIDELINE_FIGURES
-from attnlab.report._laws import LAWS
 from attnlab.report._liu2021 import SAMPLES
 from attnlab.report._liu2021_accuracy import ACCURACY
 from attnlab.report._liu2021_landscape import LANDSCAPE_FIGURES
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 Data = Mapping[str, "xr.Dataset"]
 Recipe = Callable[[Data], list[Figure]]
 RECIPES: dict[str, Recipe] = {
-    **LAWS,
     **RELATION,
     **COURSE,
     **SAMPLES,

@@ -357,64 +357,9 @@ def _early(values: xr.DataArray, dip_step: xr.DataArray) -> xr.DataArray:
     return change.where(change <= 0.5 * max(-float(change.min()), 1e-3))
 
 
-def _beyond_sen(data: Data) -> list[Figure]:
-    beyond = data["beyond"]
-    names = beyond["setting"].values.tolist()
-    cells, tones = [], []
-    for name in names:
-        one = beyond.sel(setting=name)
-        error = one["sen_error"].values
-        error = error[np.isfinite(error)]
-        marks = np.quantile(error, [0.5, 0.95, 1.0]) if len(error) else np.full(3, np.nan)
-        last = one.dropna("step", how="all").isel(step=-1)
-        ends = [float(last[v].median()) for v in ("accuracy_test", "loss")]
-        cells.append(
-            [*("–" if np.isnan(v) else f"{number(100 * v)} %" for v in marks), *map(number, ends)]
-        )
-        tones.append([*(_tone(float(v), 0.01, 0.05) for v in marks), "", ""])
-    own = names[0]
-    error = {name: 100 * beyond["sen_error"].sel(setting=name).median("word") for name in names}
-    drawn = {
-        name: band_figure(
-            beyond["step"].values,
-            {name: error[name]} | ({} if name == own else {own: error[own]}),
-            id="b",
-            title=name,
-            y_label="error of |q||ν| in %, median word",
-            log_y=True,
-            lines={"1 %": 1.0, "5 %": 5.0},
-            singles=0,
-        )
-        for name in [*names[1:], own]
-    }
-    return [
-        heat_table(
-            names,
-            ["median error", "95 %", "largest", "final test accuracy", "final loss"],
-            cells,
-            id="beyond_table",
-            title="Where the relation survives",
-            tones=tones,
-            caption="Relative error of the predicted |q||ν| over words with s > 0.05, all steps "
-            "and seeds; accuracy "
-            "and loss are medians over seeds. Kept: at most 1 %, in part: at most 5 %, else "
-            "broken.",
-        ),
-        chosen(
-            drawn,
-            id="beyond_error",
-            title="Error along training, beside the paper's setting",
-            choice_label="Setting",
-            caption="Line: median over seeds; band: 10–90 % of seeds.",
-            alt="Error of the relation in percent against step, on a logarithmic axis.",
-        ),
-    ]
-
-
 RELATION: dict[str, Callable[[Data], list[Figure]]] = {
     "lu2021.sen": _sen,
     "lu2021.sen_init": _sen_init,
     "lu2021.promotion": _promotion,
     "lu2021.suppression": _suppression,
-    "lu2021.beyond_sen": _beyond_sen,
 }

@@ -7,21 +7,17 @@ from attnlab.studies._compare_explore import Comparison, explore_compare
 from attnlab.studies._compare_teachers import CompareSettings, fit_variant
 from attnlab.studies._compare_words import WordSettings, fit_words
 from attnlab.studies._digits import DigitsSettings, fit_digits
-from attnlab.studies._dynamics import explore, foretell, predict
 from attnlab.studies._exploration import Exploration, checked_folder, read_exploration
 from attnlab.studies._explore_digits import explore_digits
 from attnlab.studies._explore_landscape import explore_landscape
 from attnlab.studies._explore_samples import explore_samples, measure_samples
 from attnlab.studies._landscape import FLATNESS, MINIMA, SADDLES
-from attnlab.studies._laws import HEAD_LAWS, OPTIMIZERS, STEP_SIZES
 from attnlab.studies._liu2021 import DEPTH, GATE, MOVING_BLOCK, SELF_ATTENTION, STATIC_MASK
 from attnlab.studies._liu2021_accuracy import DIGITS, TOPIC_POOLING
 from attnlab.studies._lu2021 import (
     ABLATION,
     ABLATIONS,
     ASYMPTOTICS,
-    BEYOND,
-    BEYOND_ARMS,
     CAPACITY,
     CAPACITY_ARMS,
     REFERENCE,
@@ -68,19 +64,14 @@ __all__ = [
     "ABLATION",
     "ABLATIONS",
     "ASYMPTOTICS",
-    "BEYOND",
-    "BEYOND_ARMS",
     "CAPACITY",
     "CAPACITY_ARMS",
     "Data",
     "Exploration",
     "FarSettings",
-    "HEAD_LAWS",
-    "OPTIMIZERS",
     "REFERENCE",
     "STARTS",
     "ROTTEN_TOMATOES",
-    "STEP_SIZES",
     "Scale",
     "Study",
     "TextParts",
@@ -90,10 +81,7 @@ __all__ = [
     "TopicSettings",
     "arm_plan",
     "checked_folder",
-    "explore",
     "flow_far",
-    "foretell",
-    "predict",
     "prepare_texts",
     "read_exploration",
     "asked_of",
