@@ -43,8 +43,10 @@ if TYPE_CHECKING:
     from attnlab.estimators import AttentionClassifier, load_classifier
     from attnlab.landscape import certify
     from attnlab.models import WordAttention, WordAttentionConfig, attention_of
+    from attnlab.papers.lu2021.settings import TopicSettings
+    from attnlab.questions._dynamics import reduced_prediction
     from attnlab.runs import Plan, run_plan
-    from attnlab.studies import TextSource, TextStudy, TopicSettings, explore, predict, study_texts
+    from attnlab.studies import TextSource, TextStudy, study_texts
     from attnlab.training import Adam, GradientDescent, GradientFlow, Trajectory, train, train_model
 
 _ROOMS = {
@@ -70,9 +72,8 @@ _ROOMS = {
     "certify": "landscape",
     "AttentionClassifier": "estimators",
     "load_classifier": "estimators",
-    "TopicSettings": "studies",
-    "explore": "studies",
-    "predict": "studies",
+    "TopicSettings": "papers.lu2021.settings",
+    "reduced_prediction": "questions._dynamics",
     "TextSource": "studies",
     "TextStudy": "studies",
     "study_texts": "studies",
@@ -139,8 +140,7 @@ __all__ = [  # noqa: RUF022  (in the order of the rooms)
     "AttentionClassifier",
     "load_classifier",
     "TopicSettings",
-    "explore",
-    "predict",
+    "reduced_prediction",
     "TextSource",
     "TextStudy",
     "study_texts",

@@ -23,7 +23,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "attnlab.papers.lu2021.runs:train_topic": {
         "steps": 60,
         "rows": 20,
-        "sentences": 60,
+        "sentences": 120,
         "test_sentences": 20,
         "dictionary": 30,
     },

@@ -11,7 +11,6 @@ from attnlab import __version__
 from attnlab._errors import AttnlabError
 from attnlab.cli._claims import claims
 from attnlab.cli._commands import command_of
-from attnlab.cli._dynamics import dynamics
 from attnlab.cli._many import FilesCommand, ManyCommand
 from attnlab.cli._predict import predict
 from attnlab.cli._report import report
@@ -55,7 +54,6 @@ def _options(
 
 app.command(cls=FilesCommand)(study)
 app.command()(predict)
-app.command()(dynamics)
 app.command(cls=ManyCommand)(samples)
 for _question in questions().values():
     app.command(cls=ManyCommand)(command_of(_question))

@@ -13,7 +13,6 @@ from attnlab.report._chosen import chosen
 from attnlab.report._claims import claims_page, write_report
 from attnlab.report._curves import learning_curves
 from attnlab.report._dots import DotRow, dots_figure
-from attnlab.report._dynamics import dynamics_page, write_dynamics
 from attnlab.report._estimates import estimated, tone_of
 from attnlab.report._heat import heat_table
 from attnlab.report._histogram import histogram_figure
@@ -87,9 +86,6 @@ __all__ = [
     # the page of a reproduction
     "claims_page",
     "write_report",
-    # the page of one configuration
-    "dynamics_page",
-    "write_dynamics",
     # the page of needed samples
     "samples_page",
     "write_samples",

@@ -17,7 +17,6 @@ from attnlab.studies._text_prepare import RECORD
 SCHEMA = 1
 COMMANDS = {
     "claims": "attnlab reproduce",
-    "dynamics": "attnlab dynamics",
     "samples": "attnlab samples",
     "landscape": "attnlab landscape",
     "study": "attnlab study",
