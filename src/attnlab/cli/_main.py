@@ -19,7 +19,6 @@ from attnlab.cli._many import FilesCommand, ManyCommand
 from attnlab.cli._predict import predict
 from attnlab.cli._report import report
 from attnlab.cli._runs import runs
-from attnlab.cli._samples import samples
 from attnlab.cli._study import study
 from attnlab.questions import questions
 
@@ -61,7 +60,6 @@ app.command()(predict)
 app.command()(advise)
 app.command(cls=CompareCommand)(compare)
 app.command()(dynamics)
-app.command(cls=ManyCommand)(samples)
 app.command(cls=ManyCommand)(digits)
 for _question in questions().values():
     app.command(cls=ManyCommand)(command_of(_question))

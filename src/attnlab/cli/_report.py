@@ -15,7 +15,6 @@ from attnlab._places import listed, place, reading
 
 _KINDS = (
     "dynamics",
-    "samples",
     "digits",
     "landscape",
     "study",

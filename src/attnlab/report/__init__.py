@@ -26,14 +26,14 @@ from attnlab.report._landscape_page import (
     write_landscape,
 )
 from attnlab.report._lu2021 import sen_error_figure, sen_relation
-from attnlab.report._needed import needed_figure, ratio_figure
+from attnlab.report._needed import needed_figure, ratio_figure, ratio_rows, ratios_against
 from attnlab.report._overlay import overlay_figure
 from attnlab.report._page import Card, Control, Criterion, Figure, Grid, Page, Section, Shaded
 from attnlab.report._paths import paths_figure
 from attnlab.report._phases import phase_figure, phase_table
 from attnlab.report._relation import relation_figure
 from attnlab.report._render import render, write_folder, write_page
-from attnlab.report._samples import samples_page, write_samples
+from attnlab.report._sample_tables import answers_table, further_table, tuning_table
 from attnlab.report._scatter import scatter_figure
 from attnlab.report._shaded import shaded_figure
 from attnlab.report._study_page import study_page, write_study
@@ -66,6 +66,11 @@ __all__ = [
     "learning_curves",
     "needed_figure",
     "ratio_figure",
+    "ratio_rows",
+    "ratios_against",
+    "answers_table",
+    "further_table",
+    "tuning_table",
     "attention_pictures",
     "shaded_figure",
     "sen_error_figure",
@@ -83,9 +88,6 @@ __all__ = [
     # the page of one configuration
     "dynamics_page",
     "write_dynamics",
-    # the page of needed samples
-    "samples_page",
-    "write_samples",
     # the page of noisy digits
     "digits_page",
     "write_digits",

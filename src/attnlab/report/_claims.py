@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from attnlab.report._dots import DotRow, dots_figure
 from attnlab.report._guidelines import GUIDELINE_FIGURES
 from attnlab.report._laws import LAWS
-from attnlab.report._liu2021 import SAMPLES
 from attnlab.report._liu2021_accuracy import ACCURACY
 from attnlab.report._liu2021_landscape import LANDSCAPE_FIGURES
 from attnlab.report._lu2021 import RELATION
@@ -28,7 +27,6 @@ RECIPES: dict[str, Recipe] = {
     **LAWS,
     **RELATION,
     **COURSE,
-    **SAMPLES,
     **ACCURACY,
     **LANDSCAPE_FIGURES,
     **TEXT,

@@ -11,10 +11,8 @@ from attnlab.studies._dynamics import explore, foretell, predict
 from attnlab.studies._exploration import Exploration, checked_folder, read_exploration
 from attnlab.studies._explore_digits import explore_digits
 from attnlab.studies._explore_landscape import explore_landscape
-from attnlab.studies._explore_samples import explore_samples, measure_samples
 from attnlab.studies._landscape import FLATNESS, MINIMA, SADDLES
 from attnlab.studies._laws import HEAD_LAWS, OPTIMIZERS, STEP_SIZES
-from attnlab.studies._liu2021 import DEPTH, GATE, MOVING_BLOCK, SELF_ATTENTION, STATIC_MASK
 from attnlab.studies._liu2021_accuracy import DIGITS, TOPIC_POOLING
 from attnlab.studies._lu2021 import (
     ABLATION,
@@ -30,7 +28,6 @@ from attnlab.studies._lu2021 import (
 from attnlab.studies._measure import asked_of
 from attnlab.studies._own_text import TextStudy, study_texts
 from attnlab.studies._points import PointSettings, find_points
-from attnlab.studies._samples import SampleSettings, fit_curve, fit_samples
 from attnlab.studies._study import Data, Scale, Study, arm_plan, split_arms
 from attnlab.studies._text import ROTTEN_TOMATOES, TextParts, TextSettings, text_parts, train_text
 from attnlab.studies._text_claims import text_study
@@ -55,16 +52,6 @@ __all__ = [
     "fit_digits",
     "DIGITS",
     "TOPIC_POOLING",
-    "fit_samples",
-    "fit_curve",
-    "SampleSettings",
-    "measure_samples",
-    "explore_samples",
-    "STATIC_MASK",
-    "SELF_ATTENTION",
-    "MOVING_BLOCK",
-    "GATE",
-    "DEPTH",
     "ABLATION",
     "ABLATIONS",
     "ASYMPTOTICS",

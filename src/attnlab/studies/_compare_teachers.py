@@ -141,7 +141,7 @@ def _course(
 
     from attnlab.landscape import Problem, extremes
     from attnlab.studies._compare_course import train_course
-    from attnlab.studies._samples import SampleLoss
+    from attnlab.papers.liu2021.curve_runs import SampleLoss
 
     own = jax.tree.map(lambda leaf: leaf[: max(s.sizes)], train)
     # With a dense teacher there is no word to find: training sets off when the error falls.

@@ -24,7 +24,7 @@ from attnlab.models import (
     query_l1,
     toward,
 )
-from attnlab.studies._samples import SampleLoss, SampleMeasure
+from attnlab.papers.liu2021.curve_runs import SampleLoss, SampleMeasure
 
 PENALTIES = ("entropy", "l1", "prior", "wrong-prior")
 

@@ -18,7 +18,6 @@ SCHEMA = 1
 COMMANDS = {
     "claims": "attnlab reproduce",
     "dynamics": "attnlab dynamics",
-    "samples": "attnlab samples",
     "digits": "attnlab digits",
     "landscape": "attnlab landscape",
     "study": "attnlab study",

@@ -16,16 +16,16 @@ import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
-from attnlab.complexity import Question, tabulate
+from attnlab.complexity import Question, choices, tabulate
 from attnlab.data import load_digits
 from attnlab.runs import AbstractExecutor, Event, provenance, run_plan
 from attnlab.stats import interval_of
 from attnlab.studies._digits import ATTENTION, STUDENTS, WORK, DigitsSettings
 from attnlab.studies._exploration import Exploration, card, checked_folder, store_exploration
-from attnlab.studies._explore_samples import _fit_card, _ratio_card
 from attnlab.studies._study import arm_plan, split_arms
 
 _TASK = "noisy digits"
+_TUNED = {"weight_decay": "weight decay", "step_size": "step size"}
 _GRID = ("example", "row", "column")
 PICTURES = ("image", "mask", "label", "predicted", "attention_map")
 _ELSEWHERE = ("arm", "seed", "student", "drawn")
@@ -326,3 +326,54 @@ def _depends(settings: DigitsSettings) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.3g}{_PERCENT}"
+
+
+def _ratio_card(table: xr.Dataset, student: str, question: Question) -> dict[str, Any]:
+    """A student against the other one: its verdict at the largest p, and whether it is another one
+    elsewhere.
+    """
+    mine = table.sel(student=student)
+    verdicts = [str(v) or "not run" for v in mine.verdict.values]
+    last = mine.isel(features=-1)
+    where = f" at p = {int(last.features)}" if len(verdicts) > 1 else ""
+    text = str(last.said.values).split(" (ratio ")[0].removeprefix(f"{verdicts[-1]}: ")
+    text = text.replace("the baseline", question.against).replace("the other model", student)
+    text = f"{text[:1].upper()}{text[1:]}{where if verdicts[-1] in ('saves', 'costs') else ''}."
+    others = [
+        f"{v} at {int(p)}"
+        for p, v in zip(mine.features.values, verdicts, strict=True)
+        if v != verdicts[-1]
+    ]
+    note = f"{'; '.join(others)}" if others else "at every p" if where else ""
+    value, kind = float(last.ratio), str(last.ratio_kind.values)
+    ends = [float(last.ratio_low), float(last.ratio_high)]
+    sign = {"at least": "≥ ", "at most": "≤ "}.get(kind, "")
+    known = f"{sign}{value:.3g} [{ends[0]:.3g}, {'∞' if np.isinf(ends[1]) else f'{ends[1]:.3g}'}]"
+    headline = "unknown" if np.isnan(value) else known
+    verdict = str(last.verdict.values) or None
+    found = card(
+        f"{student} against {question.against}",
+        text,
+        headline,
+        f"times fewer samples{where}",
+        verdict,
+    )
+    return found | {"note": note, "link": "ratio"}
+
+
+def _fit_card(table: xr.Dataset) -> dict[str, Any]:
+    """What was tuned, and how many fits were still falling."""
+    offered = [f"{name} {_told(choices(table, key))}" for key, name in _TUNED.items()]
+    text = f"Tuned alike for all students, chosen on validation data: {'; '.join(offered)}."
+    late = f"{100 * float(table.unsettled.mean()):.0f} %"
+    return card("fits", text, late, "of the fits were still falling at their last step") | {
+        "link": "fits"
+    }
+
+
+def _told(counts: dict[float, int]) -> str:
+    """The values that were chosen, with their counts if there are several."""
+    return ", ".join(
+        f"{value:.3g}" + (f" ({count}×)" if len(counts) > 1 else "")
+        for value, count in counts.items()
+    )

@@ -170,7 +170,7 @@ def pool_curve(
     """
     import jax
 
-    from attnlab.studies._samples import SampleLoss
+    from attnlab.papers.liu2021.curve_runs import SampleLoss
     from attnlab.training import Recipe, choose, fit_grid
 
     _check_sizes(sizes, len(train))
@@ -348,7 +348,7 @@ class _Measure:
     answer: Any
 
     def __call__(self, model: Any, checks: Any) -> dict[str, Any]:
-        from attnlab.studies._samples import SampleMeasure
+        from attnlab.papers.liu2021.curve_runs import SampleMeasure
 
         found = SampleMeasure(self.answer)(model, checks)
         return {"valid_loss": found["valid_loss"], "accuracy": 1 - found["error"]}
