@@ -140,8 +140,8 @@ def _course(
     import jax
 
     from attnlab.landscape import Problem, extremes
-    from attnlab.studies._compare_course import train_course
     from attnlab.papers.liu2021.curve_runs import SampleLoss
+    from attnlab.studies._compare_course import train_course
 
     own = jax.tree.map(lambda leaf: leaf[: max(s.sizes)], train)
     # With a dense teacher there is no word to find: training sets off when the error falls.

@@ -16,7 +16,7 @@ from attnlab.lab import (
     given_interval,
     share,
 )
-from attnlab.papers.liu2021.curve_sweeps import Curves, end
+from attnlab.papers.liu2021.curve_sweeps import end
 from attnlab.papers.liu2021.sample_sweeps import (
     HOW,
     LEVEL,
@@ -50,7 +50,7 @@ class DepthGrowth(TeacherCurves, label="depth growth"):
     """Depth as the student, the deepest compared with; weights known, or wrong at the deepest."""
 
 
-class LearnedDepth(Curves, label="learned depth"):
+class LearnedDepth(TeacherCurves, label="learned depth"):
     """Learned stacks with the most samples (student, depth, seed, size)."""
 
 
