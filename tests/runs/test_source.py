@@ -253,7 +253,7 @@ def test_works_of_attnlab_reach_what_trains_and_not_what_judges():
     }
     passed_on = load_work("attnlab.studies._topic:train_topic").source
     assert source.hash == passed_on.hash
-    assert load_work("attnlab.studies:fit_samples").source.hash != source.hash
+    assert load_work("attnlab.papers.liu2021.curve_runs:fit_samples").source.hash != source.hash
 
 
 def test_installed_packages_do_not_count(tmp_path, monkeypatch):

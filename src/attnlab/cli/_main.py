@@ -15,7 +15,6 @@ from attnlab.cli._many import FilesCommand, ManyCommand
 from attnlab.cli._predict import predict
 from attnlab.cli._report import report
 from attnlab.cli._runs import runs
-from attnlab.cli._samples import samples
 from attnlab.cli._study import study
 from attnlab.questions import questions
 
@@ -54,7 +53,6 @@ def _options(
 
 app.command(cls=FilesCommand)(study)
 app.command()(predict)
-app.command(cls=ManyCommand)(samples)
 for _question in questions().values():
     app.command(cls=ManyCommand)(command_of(_question))
 app.command()(report)

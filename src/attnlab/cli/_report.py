@@ -14,7 +14,6 @@ from attnlab._errors import AttnlabError
 from attnlab._places import listed, place, reading
 
 _KINDS = (
-    "samples",
     "landscape",
     "study",
 )  # each has its writer in attnlab.report, write_<kind>

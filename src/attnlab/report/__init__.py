@@ -10,15 +10,13 @@ True
 
 from attnlab.report._bands import band_figure, theory_figure
 from attnlab.report._chosen import chosen
-from attnlab.report._claims import claims_page, write_report
 from attnlab.report._curves import learning_curves
 from attnlab.report._dots import DotRow, dots_figure
 from attnlab.report._estimates import estimated, tone_of
 from attnlab.report._heat import heat_table
 from attnlab.report._histogram import histogram_figure
-from attnlab.report._lu2021 import sen_error_figure, sen_relation
 from attnlab.report._marks import Mark, rows_figure
-from attnlab.report._needed import needed_figure, ratio_figure
+from attnlab.report._needed import needed_figure, ratio_figure, ratio_rows, ratios_against
 from attnlab.report._overlay import overlay_figure
 from attnlab.report._page import Card, Control, Criterion, Figure, Grid, Page, Section, Shaded
 from attnlab.report._palette import SERIES
@@ -28,8 +26,7 @@ from attnlab.report._pictures import PictureRow, pictures_figure
 from attnlab.report._ratio_map import ratio_map
 from attnlab.report._relation import relation_figure
 from attnlab.report._render import render, write_folder, write_page
-from attnlab.report._sample_tables import answers_table, tuning_table
-from attnlab.report._samples import samples_page, write_samples
+from attnlab.report._sample_tables import answers_table, further_table, tuning_table
 from attnlab.report._scatter import scatter_figure
 from attnlab.report._shaded import shaded_figure
 from attnlab.report._stages import stages_figure
@@ -72,10 +69,11 @@ __all__ = [
     "PictureRow",
     "ratio_map",
     "SERIES",
+    "ratio_rows",
+    "ratios_against",
+    "further_table",
     "shaded_figure",
     "stages_figure",
-    "sen_error_figure",
-    "sen_relation",
     "descent_figure",
     "path_figure",
     "surface_figure",
@@ -83,12 +81,6 @@ __all__ = [
     "render",
     "write_page",
     "write_folder",
-    # the page of a reproduction
-    "claims_page",
-    "write_report",
-    # the page of needed samples
-    "samples_page",
-    "write_samples",
     # the page of a user's texts
     "study_page",
     "write_study",

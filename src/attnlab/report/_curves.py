@@ -37,7 +37,7 @@ def learning_curves(
     """The score of each student against n, with the level and where it is met; one drawing for each
     setting.
 
-    ``table``: what ``attnlab.studies.tabulate`` returns; its attributes say which variable is the
+    ``table``: what ``attnlab.complexity.tabulate`` returns; its attributes say which variable is the
     score, whether it falls or rises, and the level.
     """
     names = [str(s) for s in table["student"].values] if students is None else list(students)

@@ -1,10 +1,11 @@
-"""Needed samples and their ratios, against the number of features or in rows, with what theory's
-candidates say.
+"""Needed samples and their ratios, against the number of features, in rows, or against what was
+predicted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,23 +30,11 @@ from attnlab.report._marks import (
 from attnlab.report._page import Figure
 from attnlab.report._palette import DASHES, MUTED, SERIES, SYMBOLS
 from attnlab.report._prepare import axis, layout, log_ticks, reference_lines, short
-from attnlab.report._text import number, plain
+from attnlab.report._text import interval, number, plain
 
 if TYPE_CHECKING:
     import xarray as xr
 
-PREDICTORS = {
-    "mean_square": "E‖x‖²",
-    "largest_square": "max ‖x‖²",
-    "fourth_moment": "√E‖x‖⁴",
-    "participation": "(tr Σ)²/‖Σ‖²",
-    "intrinsic_dimension": "tr Σ/λ_max",
-}
-PREDICTED = (
-    "What is predicted: five quantities of the inputs, each of x over that of the attended x ⊙ "
-    "f(x). They are "
-    "candidate predictors of an order, not of a level, and not the theorems of Liu et al. (2021)."
-)
 _BARS = "Bars: 95 % intervals over seeds (paired for ratios; none with fewer than 8 seeds)."
 _LINES = {"equal": 1.0}
 _AXES = {"features": "features p"}
@@ -84,10 +73,18 @@ def needed_figure(
 
 
 def ratio_figure(
-    table: xr.Dataset, *, id: str, title: str, students: Sequence[str] | None = None
+    table: xr.Dataset,
+    *,
+    id: str,
+    title: str,
+    students: Sequence[str] | None = None,
+    predictors: Mapping[str, str] | None = None,
+    note: str = "",
 ) -> Figure:
-    """How many times fewer samples than the student ``against``; beside it the candidate
-    predictors, if stored.
+    """How many times fewer samples than the student ``against``.
+
+    Beside it, ratios that were predicted: ``predictors`` are those of the table's ``predicted``
+    that are drawn, with their words; ``note`` ends the caption if there are any.
     """
     against = str(table.attrs["against"])
     label = f"samples needed by {against} / by the student"
@@ -96,8 +93,9 @@ def ratio_figure(
         raise AttnlabError(
             f"figure {id!r} has no ratio to draw; expected a student beside {against!r}"
         )
-    predicted, every = _predicted(table, marks), [mark for own in marks.values() for _, mark in own]
-    words = PREDICTED if any(predicted.values()) else ""
+    predicted = _predicted(table, marks, predictors or {})
+    every = [mark for own in marks.values() for _, mark in own]
+    words = note if any(predicted.values()) else ""
     caption = f"Above 1: fewer samples than {against}. {_BARS} {off_grid(every)} {words}".rstrip()
     if is_numeric(table):
         drawn = {}
@@ -134,14 +132,78 @@ def ratio_figure(
     for student, own in marks.items():
         for j in range(len(own)):
             beside += [
-                (PREDICTORS.get(n, n), row, v[j])
-                for n, v in predicted[student].items()
-                if v[j] is not None
+                (name, row, value)
+                for name, values in predicted[student].items()
+                if (value := values[j]) is not None
             ]
             row += 1
     return rows_figure(
         every, id=id, title=title, caption=caption, x_label=label, lines=_LINES, beside=beside
     )
+
+
+def ratio_rows(
+    ratios: Mapping[str, xr.Dataset],
+    *,
+    id: str,
+    title: str,
+    x_label: str,
+    lines: Mapping[str, float] | None = None,
+    caption: str = "",
+) -> Figure:
+    """Ratios of several tables in rows: by label, one student in one setting.
+
+    Places without a ratio are left out.
+    """
+    found = [ratio_mark(one, label) for label, one in ratios.items()]
+    marks = [mark for mark in found if mark is not None]
+    caption = f"{caption} {off_grid(marks)}"
+    return rows_figure(marks, id=id, title=title, x_label=x_label, lines=lines, caption=caption)
+
+
+def ratios_against(
+    table: xr.Dataset,
+    predicted: Sequence[float],
+    groups: Sequence[Any],
+    *,
+    id: str,
+    title: str,
+    x_label: str,
+    caption: str = "",
+    note: str = "",
+    setting_label: str = "setting",
+    group_label: str = "",
+) -> Figure:
+    """Measured ratios (setting) over what was predicted of them, a colour for each group.
+
+    ``predicted`` and ``groups`` have an entry for each setting; ``caption`` and ``note`` stand
+    before and after what is said of bounds.
+    """
+    marks, across, group_of = [], [], []
+    for k, (x, group) in enumerate(zip(predicted, groups, strict=True)):
+        mark = ratio_mark(table.isel(setting=k), str(table["setting"].values[k]))
+        if mark is not None:
+            bounds = interval((mark.low, mark.high))
+            marks.append(replace(mark, text=f"{mark.text} {bounds}<br>predicted {x:.3g}"))
+            across.append(float(x))
+            group_of.append(group)
+    edges = edges_of(marks)
+    traces = []
+    for k, group in enumerate(sorted(set(group_of))):
+        own = [place for place, one in enumerate(group_of) if one == group]
+        name = f"{group} {group_label}".strip()
+        chosen_marks = [marks[place] for place in own]
+        traces.append(
+            mark_trace(chosen_marks, [across[place] for place in own], edges, k, name=name)
+        )
+    y_axis = axis(
+        "measured ratio of needed samples", True, [np.array(edges)], range=np.log10(edges).tolist()
+    )
+    style = layout(440, xaxis=axis(x_label, True, [np.array(across)]), yaxis=y_axis)
+    rows = [((mark.label, x), mark) for mark, x in zip(marks, across, strict=True)]
+    columns = marks_table(rows, (setting_label, "predicted"))
+    words = f"{caption} {off_grid(marks)} {note}".strip()
+    return Figure(id, title, words, title, {"data": traces, "layout": style}, columns)
 
 
 def _all_marks(
@@ -250,29 +312,30 @@ def _power_law(
 
 
 def _predicted(
-    table: xr.Dataset, marks: dict[str, list[tuple[Any, Mark]]]
+    table: xr.Dataset, marks: dict[str, list[tuple[Any, Mark]]], predictors: Mapping[str, str]
 ) -> dict[str, dict[str, list[float | None]]]:
-    """Of each student and predictor, the mean over seeds in each of its settings."""
+    """Of each student and predictor, in words, the mean over seeds in each of its settings."""
     found: dict[str, dict[str, list[float | None]]] = {}
     for student, own in marks.items():
         found[student] = {}
         if "predicted" not in table:
             continue
-        for name in table["predictor"].values.tolist():
+        for name, words in predictors.items():
             values = [
                 place(table, student, setting)["predicted"].sel(predictor=name).values
                 for setting, _ in own
             ]
             means = [float(np.nanmean(v)) if np.isfinite(v).any() else None for v in values]
             if any(mean is not None for mean in means):
-                found[student][name] = means
+                found[student][words] = means
     return found
 
 
-def _prediction(table: xr.Dataset, name: str, values: list[float | None], k: int) -> dict[str, Any]:
+def _prediction(
+    table: xr.Dataset, words: str, values: list[float | None], k: int
+) -> dict[str, Any]:
     """One predictor over the settings, in its own symbol."""
     _, settings = settings_of(table)
-    words = PREDICTORS.get(name, name)
     marker = {
         "symbol": f"{SYMBOLS[(k + 1) % 7]}-open",
         "size": 9,

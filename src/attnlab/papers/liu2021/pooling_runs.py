@@ -27,7 +27,7 @@ from attnlab.papers.liu2021.pooling_settings import (
     check_sizes,
 )
 from attnlab.runs import RunContext
-from attnlab.studies._samples import SampleLoss, SampleMeasure
+from attnlab.papers.liu2021.curve_runs import SampleLoss, SampleMeasure
 from attnlab.training import Recipe, choose, fit_grid
 
 

@@ -1,0 +1,443 @@
+"""The work function behind every learning curve on a teacher: one student, one seed, all sample
+sizes and tunings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import xarray as xr
+from jaxtyping import Array, PyTree
+
+from attnlab._errors import AttnlabError
+from attnlab.complexity import bound_ratios
+from attnlab.models import (
+    TEACHER_ATTENTION,
+    BaselineConfig,
+    Gate,
+    KnownWeightsConfig,
+    LabelTeacher,
+    MovingBlock,
+    MultiLayerConfig,
+    SelfAttentionConfig,
+    StaticMask,
+    Teacher,
+    VacuousMask,
+    make_label_teacher,
+    make_teacher,
+)
+from attnlab.papers.liu2021.curve_settings import (
+    MASKS,
+    ON_VECTORS,
+    VECTOR_STUDENTS,
+    WORD_STUDENTS,
+    SampleSettings,
+)
+from attnlab.runs import RunContext, load_function
+from attnlab.training import Recipe, choose, fit_grid
+
+# docs/theory.md#b2: hidden units of the baseline on vectors and on matrices.
+VECTOR_HIDDEN, MATRIX_HIDDEN = 8, 24
+_BLOCK = 512
+_BOUND_SAMPLES = 4096
+
+
+class Source(Protocol):
+    """Where samples come from: one object per seed, such as a ``Teacher``.
+
+    ``sample(n, key=…, noisy=…)`` gives inputs (n, …) and labels (n,): floats for regression, whole
+    numbers for classes. From one key, a smaller sample must be the start of a larger one. Without
+    noise the labels are the truth.
+    """
+
+    def sample(self, n: int, *, key: Array, noisy: bool = True) -> tuple[Any, Any]:
+        """Draw."""
+        ...
+
+
+@dataclass(frozen=True)
+class Student:
+    """What is fitted: how it starts, what it is given of an input, and how it answers.
+
+    - ``start(key)`` → module;
+    - ``given(source, x)`` → arrays (samples, …), computed once for all samples, as x ⊙ f(x) for a
+      known f;
+    - ``answer(module, sample)`` → a number, or one number per class.
+    """
+
+    start: Callable[[Array], Any]
+    given: Callable[[Any, Array], PyTree]
+    answer: Callable[[Any, Any], Array]
+
+
+@dataclass(frozen=True)
+class Start:
+    """``config.init``; equal for equal configurations, so that nothing is compiled twice."""
+
+    config: Any
+
+    def __call__(self, key: Array) -> Any:
+        """Draw a model."""
+        return self.config.init(key)
+
+
+@dataclass(frozen=True)
+class OwnStart:
+    """A user's ``function(key, shape)``, shape being that of one input."""
+
+    function: Callable[..., Any]
+    shape: tuple[int, ...]
+
+    def __call__(self, key: Array) -> Any:
+        """Draw a model."""
+        return self.function(key, self.shape)
+
+
+def as_it_is(source: Any, x: Array) -> Array:
+    """The input itself."""
+    del source
+    return x
+
+
+def call(model: Any, sample: Any) -> Array:
+    """``model(sample)``."""
+    return model(sample)
+
+
+def weighted(model: Any, sample: tuple[Array, Array]) -> Array:
+    """A model with known weights, which come with the input."""
+    return model.weighted(*sample)
+
+
+@dataclass(frozen=True)
+class Attended:
+    """``x ⊙ f(x)`` with a mask f; the head on it is the known-attention model."""
+
+    mask: Callable[[Array], Array]
+
+    def __call__(self, source: Any, x: Array) -> Array:
+        """All attended inputs."""
+        del source
+        return x * jax.vmap(self.mask)(x)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """``(x, a(x))`` with the teacher's attention weights; wrong ones look ``turn`` words further
+    than they should.
+    """
+
+    turn: int = 0
+
+    def __call__(self, source: Any, x: Array) -> tuple[Array, Array]:
+        """Inputs and the weights of every layer, (samples, layers, p, p)."""
+        a = jax.lax.map(source.model.attentions, x, batch_size=_BLOCK)
+        return x, jnp.roll(a, self.turn, axis=2)
+
+
+def own_student(function: Callable[..., Any], shape: tuple[int, ...]) -> Student:
+    """A user's module, which is called with one input."""
+    return Student(OwnStart(function, tuple(shape)), as_it_is, call)
+
+
+def make_student(
+    name: str, source: Any, *, hidden: int | None = None, depth: int = 1, sharpness: float = 4.0
+) -> Student:
+    """A named student for a teacher; ``hidden`` is the baseline's number of hidden units.
+
+    >>> from attnlab.models import make_teacher
+    >>> teacher = make_teacher("gate", key=jax.random.key(0), features=8, relevant=2)
+    >>> make_student("known-attention", teacher).given
+    Attended(mask=Gate(relevant=(0, 1), features=8))
+    """
+    if not isinstance(source, Teacher | LabelTeacher):
+        raise AttnlabError(
+            f"student {name!r} is made for attnlab's teachers; with a source of your own, give "
+            "'file.py:function'"
+        )
+    shape = source.shape
+    known = VECTOR_STUDENTS if len(shape) == 1 else WORD_STUDENTS
+    if name not in known:
+        raise AttnlabError(
+            f"student {name!r}: for inputs of shape {shape} the students are {', '.join(known)}; "
+            "or give your own as "
+            "'file.py:function', a function of (key, shape) that returns an Equinox module"
+        )
+    outputs = _outputs(source)
+    if len(shape) == 1:
+        return _vector_student(name, source, shape[0], hidden or VECTOR_HIDDEN, sharpness, outputs)
+    return _matrix_student(name, shape, hidden or MATRIX_HIDDEN, depth, sharpness, outputs)
+
+
+def _outputs(source: Any) -> int:
+    return source.classes if isinstance(source, LabelTeacher) and source.classes > 2 else 1
+
+
+def _vector_student(
+    name: str, source: Any, p: int, hidden: int, sharpness: float, outputs: int
+) -> Student:
+    head = Start(BaselineConfig(p, hidden, outputs, sharpness))
+    if name == "baseline":
+        return Student(head, as_it_is, call)
+    if name == "self-attention":
+        sizes = SelfAttentionConfig(
+            embedding_dim=1, words=p, key_dim=1, value_dim=1, hidden=hidden, outputs=outputs
+        )
+        return Student(Start(replace(sizes, sharpness=sharpness)), _as_row, call)
+    return Student(head, Attended(_mask(name, source, p)), call)
+
+
+def _as_row(source: Any, x: Array) -> Array:
+    """Numbers as words of dimension one."""
+    del source
+    return x[:, None, :]
+
+
+def _mask(name: str, source: Any, p: int) -> Callable[[Array], Array]:
+    own = getattr(source.model, "mask", None)
+    if name == "vacuous-mask":
+        return VacuousMask(p)
+    if own is None:
+        raise AttnlabError(
+            f"student {name!r}: this teacher has no mask to know; take 'baseline' or 'vacuous-mask'"
+        )
+    if name == "known-attention":
+        return own
+    if isinstance(own, MovingBlock):
+        raise AttnlabError(
+            "student 'wrong-mask': a moving block has no place that could be wrong; take a static "
+            "mask"
+        )
+    assert isinstance(own, StaticMask | Gate)
+    return StaticMask(own.relevant, p).wrong()
+
+
+def _matrix_student(
+    name: str, shape: tuple[int, ...], hidden: int, depth: int, sharpness: float, outputs: int
+) -> Student:
+    t, p = shape
+    if name == "baseline":
+        return Student(Start(BaselineConfig(t * p, hidden, outputs, sharpness)), as_it_is, call)
+    # The sizes and the scale of the teacher; its large queries are for it to know.
+    base = replace(
+        TEACHER_ATTENTION,
+        query_scale=1.0,
+        embedding_dim=t,
+        words=p,
+        sharpness=sharpness,
+        outputs=outputs,
+    )
+    if name == "self-attention":
+        return Student(Start(base), as_it_is, call)
+    stack = MultiLayerConfig(base, depth)
+    if name == "multi-layer":
+        return Student(Start(stack), as_it_is, call)
+    return Student(
+        Start(KnownWeightsConfig(stack)), Weights(turn=int(name == "wrong-weights")), weighted
+    )
+
+
+def make_source(s: SampleSettings, key: Array) -> Source:
+    """The teacher that a key draws."""
+    if ":" in s.teacher:
+        return load_function(s.teacher, "teacher")(key)
+    more: dict[str, Any] = {}
+    if s.teacher in ON_VECTORS:
+        more = {"features": s.features, "sharpness": s.sharpness}
+    if s.teacher in MASKS:
+        more["relevant"] = s.relevant
+    if s.teacher == "multi-layer":
+        more["depth"] = s.depth
+    if s.classes:
+        return make_label_teacher(
+            s.teacher, key=key, classes=s.classes, label_noise=s.label_noise, **more
+        )
+    return make_teacher(s.teacher, key=key, noise_std=s.noise_std, **more)
+
+
+def make_learner(s: SampleSettings, source: Source, shape: tuple[int, ...]) -> Student:
+    """The student for a teacher whose inputs have this shape."""
+    if ":" in s.student:
+        return own_student(load_function(s.student, "student"), shape)
+    return make_student(s.student, source, hidden=s.hidden, depth=s.depth, sharpness=s.sharpness)
+
+
+def fit_samples(s: SampleSettings, context: RunContext) -> xr.Dataset:
+    """Fit one student to one seed's teacher at every size; labelled data, dimension ``size``.
+
+    ``error`` is ``E(ŷ − g)²/Var g`` on noiseless points (the share of wrong labels for classes);
+    ``valid_loss``, ``train_loss``, ``settling`` and the chosen ``step_size`` and ``weight_decay``
+    stand beside it. Students that attend by a known rule also have ``predicted``, the bound
+    calculators' ratios (dimension ``predictor``).
+    """
+    key = jax.random.fold_in(jax.random.key(context.root_seed), s.seed)
+    source_key, curve_key, bound_key = jax.random.split(key, 3)
+    source = make_source(s, source_key)
+    x, _ = source.sample(1, key=source_key)
+    student = make_learner(s, source, np.shape(x)[1:])
+    found = fit_curve(
+        source,
+        student,
+        s.sizes,
+        key=curve_key,
+        recipe=Recipe(s.steps, s.batch_size),
+        step_sizes=s.step_sizes,
+        weight_decays=s.weight_decays,
+        test_points=s.test_points,
+        valid_points=s.valid_points,
+        drawn=s.drawn,
+        dtype=s.dtype,
+    )
+    ratios = predicted_ratios(source, student, bound_key)
+    if not ratios:
+        return found
+    return found.assign(predicted=("predictor", list(ratios.values()))).assign_coords(
+        predictor=list(ratios)
+    )
+
+
+def fit_curve(
+    source: Source,
+    student: Student,
+    sizes: Sequence[int],
+    *,
+    key: Array,
+    recipe: Recipe | None = None,
+    step_sizes: Sequence[float] = (0.02,),
+    weight_decays: Sequence[float] = (0.0, 0.1),
+    test_points: int = 2000,
+    valid_points: int = 500,
+    drawn: int | None = None,
+    dtype: str = "float32",
+) -> xr.Dataset:
+    """One student's learning curve on one source: for each size the fit that validation chose.
+
+    Samples are nested, and a function of ``key`` alone: other students see the same ones.
+    Validation and test points are not counted in the sizes.
+
+    >>> import jax
+    >>> from attnlab.models import make_teacher
+    >>> from attnlab.training import Recipe
+    >>> teacher = make_teacher("static-mask", key=jax.random.key(0), features=8, relevant=2)
+    >>> student = make_student("known-attention", teacher)
+    >>> curve = fit_curve(teacher, student, [8, 64], key=jax.random.key(1), recipe=Recipe(200))
+    >>> curve.error.dims, bool(curve.error[1] < curve.error[0])
+    (('size',), True)
+    """
+    *draws, fit_key = jax.random.split(key, 4)
+    counts = (max(max(sizes), drawn or 0), valid_points, test_points)
+    train, valid, test = (
+        _drawn(source, student, n, draw, noisy, dtype)
+        for n, draw, noisy in zip(counts, draws, (True, True, False), strict=True)
+    )
+    fits = fit_grid(
+        _InType(student.start, dtype),
+        SampleLoss(student.answer),
+        SampleMeasure(student.answer),
+        train,
+        {"valid": valid, "test": test},
+        sizes=sizes,
+        key=fit_key,
+        step_sizes=step_sizes,
+        weight_decays=weight_decays,
+        recipe=recipe or Recipe(),
+    )
+    return choose(fits)
+
+
+def _drawn(
+    source: Source, student: Student, n: int, key: Array, noisy: bool, dtype: str
+) -> dict[str, Any]:
+    """What a student is given of ``n`` samples, and their labels; floats in one type."""
+    x, y = source.sample(n, key=key, noisy=noisy)
+    if len(x) != n or np.shape(y) != (n,):
+        raise AttnlabError(
+            f"the source gave inputs of shape {np.shape(x)} and labels of shape {np.shape(y)} for "
+            f"n={n}; expected "
+            f"({n}, …) and ({n},)"
+        )
+
+    def typed(leaf: Any) -> Array:
+        values = jnp.asarray(leaf)
+        return values.astype(dtype) if jnp.issubdtype(values.dtype, jnp.floating) else values
+
+    return jax.tree.map(typed, {"x": student.given(source, jnp.asarray(x)), "y": y})
+
+
+@dataclass(frozen=True)
+class _InType:
+    """A start whose floating arrays have one type."""
+
+    start: Callable[[Any], Any]
+    dtype: str
+
+    def __call__(self, key: Any) -> Any:
+        return jax.tree.map(
+            lambda a: a.astype(self.dtype) if eqx.is_inexact_array(a) else a, self.start(key)
+        )
+
+
+@dataclass(frozen=True)
+class SampleLoss:
+    """Mean squared error; for whole-number labels cross-entropy, with one output for two classes."""
+
+    answer: Callable[[Any, Any], Any]
+
+    def __call__(self, model: Any, batch: Any) -> Any:
+        """The mean over a batch."""
+        outputs, y = jax.vmap(self.answer, (None, 0))(model, batch["x"]), batch["y"]
+        if jnp.issubdtype(y.dtype, jnp.floating):
+            _expect(outputs.ndim == 1, "one number per input, for regression", outputs)
+            return jnp.mean((outputs - y) ** 2)
+        if outputs.ndim == 1:
+            return jnp.mean(optax.sigmoid_binary_cross_entropy(outputs, y.astype(outputs.dtype)))
+        _expect(outputs.ndim == 2, "one number per input, or one per class", outputs)
+        return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(outputs, y))
+
+
+@dataclass(frozen=True)
+class SampleMeasure:
+    """``valid_loss`` and the ``error`` on test points: ``E(ŷ − g)²/Var g``, or the share of wrong
+    labels.
+    """
+
+    answer: Callable[[Any, Any], Any]
+
+    def __call__(self, model: Any, checks: Any) -> dict[str, Any]:
+        """Both for one model."""
+        test = checks["test"]
+        outputs, y = jax.vmap(self.answer, (None, 0))(model, test["x"]), test["y"]
+        if jnp.issubdtype(y.dtype, jnp.floating):
+            error = jnp.mean((outputs - y) ** 2) / jnp.var(y)
+        else:
+            found = outputs > 0 if outputs.ndim == 1 else jnp.argmax(outputs, axis=1)
+            error = jnp.mean(found.astype(y.dtype) != y)
+        return {"valid_loss": SampleLoss(self.answer)(model, checks["valid"]), "error": error}
+
+
+def _expect(right: bool, expected: str, outputs: Any) -> None:
+    if not right:
+        raise AttnlabError(
+            f"the model's outputs for a batch have shape {outputs.shape}; expected {expected}: "
+            "does the model return "
+            "an array of shape () for one input?"
+        )
+
+
+def predicted_ratios(source: Source, student: Student, key: Array) -> dict[str, float]:
+    """The bound calculators' ratios of raw against attended inputs; none for students that do not
+    attend by a rule.
+    """
+    if not isinstance(student.given, Attended | Weights):
+        return {}
+    x, _ = source.sample(_BOUND_SAMPLES, key=key)
+    given = student.given(source, x)
+    seen = given if isinstance(student.given, Attended) else given[0] @ given[1][:, 0]
+    return bound_ratios(x, seen).as_dict()

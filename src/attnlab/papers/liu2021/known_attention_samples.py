@@ -1,0 +1,89 @@
+"""Known attention needs no more samples when irrelevant features are added."""
+
+from __future__ import annotations
+
+from attnlab.lab import Claim, Control, Criterion, Data, given_interval
+from attnlab.papers.liu2021.curve_sweeps import end
+from attnlab.papers.liu2021.sample_figures import ratio_and_predictors, tuning
+from attnlab.papers.liu2021.sample_sweeps import (
+    HOW,
+    LARGEST,
+    LEVEL,
+    SMALLEST,
+    SOURCE,
+    StaticMask,
+    static_mask,
+)
+from attnlab.report import Figure, learning_curves, needed_figure
+
+_SAVED = given_interval >= 3.5  # samples saved at the smallest p
+
+
+def figures(data: Data) -> list[Figure]:
+    """Needed samples and ratios against p, learning curves, and what was tuned."""
+    table = StaticMask.of(data)
+    return [
+        needed_figure(
+            table,
+            id="mask_needed",
+            title="Needed samples against the number of features",
+            students=["baseline", "known-attention"],
+        ),
+        ratio_and_predictors(
+            table,
+            id="mask_ratio",
+            title="Samples saved by knowing the mask, and what is predicted",
+            students=["known-attention", "vacuous-mask"],
+        ),
+        learning_curves(table, id="mask_curves", title="Learning curves on a static mask"),
+        *tuning(table, id="mask_tuning"),
+    ]
+
+
+claim = Claim(
+    id="liu2021.known_attention_samples",
+    rank=1,
+    title="Known attention needs no more samples when irrelevant features are added",
+    statement="With 4 relevant of p features, the baseline's needed samples grow in proportion to "
+    "p; those of a model that knows the mask do not grow.",
+    source=SOURCE,
+    sweeps=(static_mask,),
+    criteria=(
+        Criterion(
+            f"exponent of n({LEVEL:g}) in p, baseline",
+            end(StaticMask, StaticMask.exponent, student="baseline"),
+            given_interval.between(0.85, 1.25),
+        ),
+        Criterion(
+            f"exponent of n({LEVEL:g}) in p, known mask",
+            end(StaticMask, StaticMask.exponent, student="known-attention"),
+            given_interval.between(-0.15, 0.15),
+        ),
+        Criterion(
+            f"samples saved at p = {SMALLEST} (ratio)",
+            end(StaticMask, StaticMask.ratio, student="known-attention", features=SMALLEST),
+            _SAVED,
+        ),
+        Criterion(
+            f"samples saved at p = {LARGEST} (ratio)",
+            end(StaticMask, StaticMask.ratio, student="known-attention", features=LARGEST),
+            given_interval >= 35,
+        ),
+    ),
+    controls=(
+        Control(
+            "vacuous mask",
+            "A mask that lets everything through saves nothing.",
+            (
+                Criterion(
+                    f"ratio at p = {SMALLEST}, vacuous mask",
+                    end(StaticMask, StaticMask.ratio, student="vacuous-mask", features=SMALLEST),
+                    _SAVED,
+                ),
+            ),
+        ),
+    ),
+    how_measured=f"{HOW} Teachers have 4 hidden units, students 8.",
+    refuted_by="A baseline that does not grow with p, a known mask that does, or a smaller ratio.",
+    figures=figures,
+)

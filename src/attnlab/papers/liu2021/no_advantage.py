@@ -1,0 +1,91 @@
+"""Where attention cannot help, the measurement says so."""
+
+from __future__ import annotations
+
+from attnlab.lab import Claim, Control, Criterion, Data, given_interval
+from attnlab.papers.liu2021.curve_sweeps import end
+from attnlab.papers.liu2021.sample_sweeps import (
+    HOW,
+    SMALLEST,
+    OnMlp,
+    StaticMask,
+    self_attention,
+    static_mask,
+)
+from attnlab.report import Figure, learning_curves, ratio_rows
+
+_SAVING = 1.25  # a ratio from which on a saving is worth anything
+_NO_SAVING = given_interval <= _SAVING
+
+
+def figures(data: Data) -> list[Figure]:
+    """The four ratios in rows, and the learning curves behind them."""
+    masks, other = StaticMask.of(data), OnMlp.of(data)
+    at_p = masks.sel(features=SMALLEST)
+    ratios = {
+        f"vacuous mask, p = {SMALLEST}": at_p.sel(student="vacuous-mask"),
+        f"wrong mask, p = {SMALLEST}": at_p.sel(student="wrong-mask"),
+        "self-attention on an MLP teacher": other.sel(student="self-attention", teacher="mlp"),
+        f"control: the true mask, p = {SMALLEST}": at_p.sel(student="known-attention"),
+    }
+    return [
+        ratio_rows(
+            ratios,
+            id="none_ratio",
+            title="Samples saved where nothing can be saved",
+            x_label="ratio of needed samples",
+            lines={"": 1.0, f"{_SAVING:g}": _SAVING},
+            caption=f"Left of the line at 1 samples are lost, right of {_SAVING:g} a saving is "
+            "worth having. Bars: 95 % intervals over paired seeds.",
+        ),
+        learning_curves(
+            masks.sel(features=[SMALLEST]),
+            id="none_curves",
+            title="Masks that cannot help, beside the one that does",
+        ),
+        learning_curves(other, id="none_mlp", title="Self-attention on an MLP teacher"),
+    ]
+
+
+claim = Claim(
+    id="liu2021.no_advantage",
+    rank=6,
+    title="Where attention cannot help, the measurement says so",
+    statement="A vacuous mask, a wrong mask, and self-attention on an MLP's data save no samples.",
+    source="attnlab, negative cases of Liu et al. (2021)",
+    sweeps=(static_mask, self_attention),
+    criteria=(
+        Criterion(
+            "ratio, vacuous mask (exactly 1)",
+            end(StaticMask, StaticMask.ratio, student="vacuous-mask", features=SMALLEST),
+            given_interval.between(1.0, 1.0),
+        ),
+        Criterion(
+            "ratio, wrong mask",
+            end(StaticMask, StaticMask.ratio, student="wrong-mask", features=SMALLEST),
+            _NO_SAVING,
+        ),
+        Criterion(
+            "ratio, self-attention on an MLP teacher",
+            end(OnMlp, OnMlp.ratio, student="self-attention", teacher="mlp"),
+            _NO_SAVING,
+        ),
+    ),
+    controls=(
+        Control(
+            "true mask",
+            "The true mask must not be called useless.",
+            (
+                Criterion(
+                    f"ratio, known mask at p = {SMALLEST}",
+                    end(StaticMask, StaticMask.ratio, student="known-attention", features=SMALLEST),
+                    _NO_SAVING,
+                ),
+            ),
+        ),
+    ),
+    how_measured=f"{HOW} “No advantage” means that the ratio's interval excludes a saving of "
+    f"{_SAVING:g}× or more.",
+    refuted_by="An interval that allows a saving where there can be none.",
+    figures=figures,
+)
