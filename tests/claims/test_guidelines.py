@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 import xarray as xr
-from attnlab.studies._guidelines import compare_steps
-
 from attnlab.claims._guidelines import ENTROPY_CLAIMS, GUIDELINES
+from attnlab.studies._guidelines import compare_steps
 
 CLAIMS = {claim.id: claim for claim in (*GUIDELINES, *ENTROPY_CLAIMS)}
 

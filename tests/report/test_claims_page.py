@@ -6,10 +6,10 @@ import json
 
 import pytest
 import xarray as xr
+from attnlab.report._claims import RECIPES
 from made_up import laws, lu2021
 
 from attnlab.report import claims_page, render, write_report
-from attnlab.report._claims import RECIPES
 
 SEEDS = 8
 

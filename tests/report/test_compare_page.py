@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from attnlab.claims._guidelines import ENTROPY_CLAIMS, GUIDELINES
+from attnlab.report._guidelines import GUIDELINE_FIGURES, map_figure
 from attnlab.studies._compare_answers import compare_longer
 from attnlab.studies._guidelines import compare_steps
 
-from attnlab.claims._guidelines import ENTROPY_CLAIMS, GUIDELINES
 from attnlab.complexity import Question, tabulate
 from attnlab.report import compare_page, render, write_compare
-from attnlab.report._guidelines import GUIDELINE_FIGURES, map_figure
 from attnlab.studies import measure_comparison
 
 EVIL = "<img src=x onerror=alert(1)>"

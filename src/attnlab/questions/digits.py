@@ -34,6 +34,7 @@ from attnlab.papers.liu2021.digit_sweeps import (
     measure_curves,
     measure_pictures,
 )
+from attnlab.questions._curves import fit_card, ratio_card
 from attnlab.report import (
     Card,
     Figure,
@@ -285,17 +286,12 @@ class DigitsQuestion(Experiment[DigitsSettings]):
 
     def answers(self, settings: DigitsSettings, data: Data, found: Mapping[str, Any]) -> Answers:
         """Each student against one of them, accuracies, where students look, and the tuning."""
-        from attnlab.studies._explore_samples import _fit_card, _ratio_card
-
         table = Digits.of(data)
-        # The cards of `attnlab samples` speak of one setting without naming it.
-        asked = table.rename(task="features")
-        question = al.complexity.Question(settings.level, against=settings.against)
         cards = [
-            *(Card(**_ratio_card(asked, student, question)) for student in _others(table)),
+            *(ratio_card(table, student) for student in _others(table)),
             _accuracy_card(table),
             *(_attention_card(table, student) for student in _attending(table)),
-            Card(**_fit_card(table)),
+            fit_card(table),
         ]
         fits = {k: v for k, v in found["fits"].items() if k not in ("arm", "seed", "student")}
         facts = {

@@ -23,6 +23,15 @@ from attnlab.lab import (
     variable,
 )
 from attnlab.papers.lu2021.beyond_sen import SURVIVES
+from attnlab.papers.lu2021.figures import (
+    endings_figure,
+    far_figures,
+    phase_figure,
+    phase_table,
+    reduced_figures,
+    sen_error_figure,
+    sen_relation,
+)
 from attnlab.papers.lu2021.settings import HEADS, OPTIMIZERS, TopicSettings
 from attnlab.papers.lu2021.sweeps import (
     WORK,
@@ -32,18 +41,7 @@ from attnlab.papers.lu2021.sweeps import (
     measure_relation,
     predicted_errors,
 )
-from attnlab.report import (
-    Card,
-    Figure,
-    Section,
-    band_figure,
-    chosen,
-    phase_figure,
-    phase_table,
-    sen_error_figure,
-    sen_relation,
-)
-from attnlab.report._lu2021_course import endings_figures, far_figures, reduced_figures
+from attnlab.report import Card, Figure, Section, band_figure, chosen
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -409,7 +407,7 @@ def _happened(data: Data) -> Section:
     ]
     if Endings.label in data:
         title = "Final scores and norms of all words"
-        figures += endings_figures(Endings.of(data), prefix="dynamics", title=title)
+        figures.append(endings_figure(Endings.of(data), id="dynamics_endings", title=title))
     return Section(
         "happened",
         "What happened",

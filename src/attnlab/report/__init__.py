@@ -21,7 +21,6 @@ from attnlab.report._overlay import overlay_figure
 from attnlab.report._page import Card, Control, Criterion, Figure, Grid, Page, Section, Shaded
 from attnlab.report._palette import SERIES
 from attnlab.report._paths import paths_figure
-from attnlab.report._phases import phase_figure, phase_table
 from attnlab.report._pictures import PictureRow, pictures_figure
 from attnlab.report._ratio_map import ratio_map
 from attnlab.report._relation import relation_figure
@@ -55,8 +54,6 @@ __all__ = [
     "paths_figure",
     "histogram_figure",
     "overlay_figure",
-    "phase_figure",
-    "phase_table",
     "chosen",
     "learning_curves",
     "Mark",

@@ -18,6 +18,7 @@ import xarray as xr
 from attnlab._errors import AttnlabError
 from attnlab.data import Corpus, TopicTask
 from attnlab.models import WordAttention, WordAttentionConfig, moving_parts
+from attnlab.papers.liu2021.curve_runs import SampleLoss, SampleMeasure
 from attnlab.papers.liu2021.pooling_settings import (
     POOLING,
     STEP_SIZES,
@@ -27,7 +28,6 @@ from attnlab.papers.liu2021.pooling_settings import (
     check_sizes,
 )
 from attnlab.runs import RunContext
-from attnlab.papers.liu2021.curve_runs import SampleLoss, SampleMeasure
 from attnlab.training import Recipe, choose, fit_grid
 
 

@@ -28,10 +28,10 @@ from attnlab.models import (
     query_l1,
     toward,
 )
+from attnlab.papers.liu2021.curve_runs import SampleLoss, SampleMeasure
 from attnlab.papers.liu2021.variant_settings import Variant, VariantSettings
 from attnlab.runs import RunContext
 from attnlab.stats import crossing
-from attnlab.papers.liu2021.curve_runs import SampleLoss, SampleMeasure
 from attnlab.training import (
     Adam,
     InstantProbe,

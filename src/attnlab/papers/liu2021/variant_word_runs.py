@@ -21,10 +21,10 @@ from attnlab.models import (
     make_normaliser,
     moving_parts,
 )
+from attnlab.papers.liu2021.pooling_runs import PoolStart, curve_order
 from attnlab.papers.liu2021.variant_runs import VariantLoss, VariantMeasure, train_course
 from attnlab.papers.liu2021.variant_settings import LOOKED_AT, Variant, WordSettings
 from attnlab.runs import RunContext
-from attnlab.papers.liu2021.pooling_runs import PoolStart, curve_order
 from attnlab.studies._text_prepare import open_prepared
 from attnlab.studies._text_sample import shortened
 from attnlab.training import Recipe, choose, fit_grid
