@@ -12,14 +12,12 @@ import xarray as xr
 
 from attnlab._errors import AttnlabError
 from attnlab.claims import (
-    CLAIMS,
     Claim,
     Control,
     Criterion,
     contradicts,
     read_reproduction,
     reproduce,
-    resolve,
 )
 from attnlab.claims._reproduce import _looks
 from attnlab.stats import interval_of
@@ -178,21 +176,6 @@ def test_an_infinite_value_does_not_pass_and_the_worst_value_counts():
     )
     assert Criterion("c", "every run", values([0.0, 7.0]), 1.0, ">=").judge({}).verdict == "fails"
     assert Criterion("c", "every run", values([0.0, 7.0]), 1.0, "<=").judge({}).verdict == "fails"
-
-
-def test_the_catalogue():
-    assert list(CLAIMS) == [c.id for c in resolve([])]
-    assert {
-        "laws.score_sum",
-        "laws.balance",
-        "laws.query_balance",
-        "laws.identity",
-        "laws.optimizers",
-        "lu2021.sen",
-    } <= {*CLAIMS}
-    assert [c.id for c in resolve(["lu2021.sen", "lu2021"])].count("lu2021.sen") == 1
-    with pytest.raises(AttnlabError, match=r"did you mean 'laws.identity'"):
-        resolve(["laws.identiy"])
 
 
 def toy_study(

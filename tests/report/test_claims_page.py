@@ -6,7 +6,7 @@ import json
 
 import pytest
 import xarray as xr
-from made_up import laws, lu2021
+from made_up import lu2021
 
 from attnlab.report import claims_page, render, write_report
 from attnlab.report._claims import RECIPES
@@ -15,7 +15,7 @@ SEEDS = 8
 
 
 def made_up() -> dict[str, xr.Dataset]:
-    return laws(SEEDS) | lu2021(SEEDS)
+    return lu2021(SEEDS)
 
 
 def entry(name: str, **more) -> dict:
@@ -64,13 +64,13 @@ def test_every_claim_has_figures_and_an_own_claim_gets_its_criteria():
 
 
 def test_a_record_without_the_figures_data_still_makes_a_page():
-    page = claims_page([entry("laws.identity")], {}, ABOUT)
-    assert [f.id for f in page.sections[0].figures] == ["laws.identity.criteria"]
+    page = claims_page([entry("lu2021.rate")], {}, ABOUT)
+    assert [f.id for f in page.sections[0].figures] == ["lu2021.rate.criteria"]
 
 
 def test_runs_in_which_nothing_happens_still_have_figures():
     data = lu2021(2, 20)
-    for name in ("reference", "std 0.1", "beyond"):
+    for name in ("reference", "std 0.1"):
         data[name] = data[name].assign(sen_error=data[name].sen_error.where(False))
     for name in ("std 0.3", "std 1.0"):
         data[name] = data[name].assign(
@@ -84,7 +84,7 @@ def test_runs_in_which_nothing_happens_still_have_figures():
 
 
 def test_a_page_at_full_size_stays_below_twelve_megabytes():
-    data = laws(16, 100, 8) | lu2021(16, 200, 8)
+    data = lu2021(16, 200, 8)
     page = claims_page([entry(name) for name in RECIPES], data, ABOUT)
     assert len(render(page).encode()) < 11e6
 
@@ -101,7 +101,7 @@ def test_only_what_is_judged_is_counted():
 
 def test_figures_are_written_beside_the_page(tmp_path):
     write_report(tmp_path, ENTRIES, made_up(), ABOUT)
-    header = (tmp_path / "figures" / "identity.csv").read_text("utf-8").splitlines()[0]
+    header = (tmp_path / "figures" / "mine.own.criteria.csv").read_text("utf-8").splitlines()[0]
     assert header.startswith("row,seed,value")
     assert json.loads((tmp_path / "figures" / "sen_theory.json").read_text("utf-8"))["data"]
     assert (tmp_path / "report.html").stat().st_size < 12e6

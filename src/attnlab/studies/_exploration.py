@@ -29,7 +29,7 @@ COMMANDS = {
 class Exploration:
     """Measured data and the answers in words, as they lie in a folder.
 
-    - ``kind``: the command: ``"dynamics"``, ``"samples"``, ``"digits"``, ``"landscape"``,
+    - ``kind``: the command: ``"samples"``, ``"digits"``, ``"landscape"``,
       ``"study"`` or ``"compare"``; its record is ``<kind>.json``;
     - ``data``: labelled data sets by name; ``about``: settings, versions, ``summary`` (sentences)
       and ``cards``, and ``stale``, in words, where other code made some of the stored runs.
@@ -40,7 +40,7 @@ class Exploration:
     about: dict[str, Any] = field(default_factory=dict)
     interrupted: bool = False
     ok: bool = True
-    kind: str = "dynamics"
+    kind: str = "study"
 
 
 def checked_folder(folder: str | Path, kind: str) -> Path:
@@ -81,7 +81,7 @@ def read_exploration(folder: str | Path) -> Exploration:
     with reading(out):
         present = listed(out)
     kinds = [kind for kind in COMMANDS if kind != "claims" and f"{kind}.json" in present]
-    kind = kinds[0] if kinds else "dynamics"
+    kind = kinds[0] if kinds else "study"
     record, data = load_record(
         out, f"{kind}.json", SCHEMA, {"about": {str: object}}, COMMANDS[kind]
     )
