@@ -40,9 +40,9 @@ from attnlab._errors import AttnlabError
 from attnlab._sealed import checksum_of
 from attnlab.cli._main import app
 from attnlab.data import Vocabulary
+from attnlab.lab import read_record
 from attnlab.models import TwoLayerHead, WordAttention
 from attnlab.runs import Plan, Results, Store, run_plan
-from attnlab.studies import read_exploration
 
 SECONDS, GIBIBYTES = 10.0, 1.0
 OUTCOMES = (
@@ -145,10 +145,9 @@ class Subject:
                 path.write_bytes(data)
 
 
-def make_subjects(folder: Path, explore: Callable[[Path], None]) -> list[Subject]:
-    """A finished sweep, a folder that ``explore`` writes and a model, each with its readers."""
-    explore(folder / "study")
-    return [_sweep(folder), _study(folder / "study"), _model(folder)]
+def make_subjects(folder: Path) -> list[Subject]:
+    """A finished sweep, the record of a command and a model, each with its readers."""
+    return [_sweep(folder), _record(folder / "record"), _model(folder)]
 
 
 def _sweep(folder: Path) -> Subject:
@@ -182,25 +181,12 @@ def _sweep(folder: Path) -> Subject:
     return Subject("sweep", folder / "sweep", read).keep("plan.json", "blocks/*", "failures/*")
 
 
-def _explore(folder: Path) -> None:
-    sizes = [
-        "--sentences",
-        "60",
-        "--dictionary",
-        "30",
-        "--steps",
-        "20",
-        "--reach",
-        "1",
-        "--seeds",
-        "2",
-    ]
-    _command("dynamics", *sizes, "--out", folder, "--processes", "0", "--quiet")
+def _record(folder: Path) -> Subject:
+    line = "dynamics --sentences 60 --dictionary 30 --steps 20 --reach 1 --seeds 2 --processes 0"
+    _command(*line.split(), "--out", folder, "--quiet")
 
-
-def _study(folder: Path) -> Subject:
     def read() -> dict[str, Any]:
-        stored = read_exploration(folder)
+        stored = read_record(folder)
         _command("report", folder)
         data = {name: _bits(one) for name, one in stored.data.items()}
         return {
@@ -209,7 +195,7 @@ def _study(folder: Path) -> Subject:
             "page": (folder / "report.html").read_bytes(),
         }
 
-    return Subject("study", folder, read).keep("*.json", "data/*")
+    return Subject("record", folder, read).keep("*.json", "data/*")
 
 
 def _model(folder: Path) -> Subject:
@@ -494,13 +480,11 @@ def _alarm(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def run(
-    count: int, seed: int, folder: Path, explore: Callable[[Path], None] = _explore
-) -> tuple[dict[str, Counter[str]], list[str]]:
+def run(count: int, seed: int, folder: Path) -> tuple[dict[str, Counter[str]], list[str]]:
     """Mutate and read ``count`` times; outcomes by kind of mutation, and everything that must not
     happen, in words.
     """
-    rng, subjects = random.Random(seed), make_subjects(folder, explore)
+    rng, subjects = random.Random(seed), make_subjects(folder)
     counts: dict[str, Counter[str]] = {}
     wrong = []
     for number in range(count):

@@ -12,59 +12,12 @@ import xarray as xr
 HEADS = ["fixed", "linear", "two_layer"]
 WORDS = [f"topic{t}.word{k}" for t in range(4) for k in range(2)]
 EVIL_WORD = "<b>word</b>"
-BEYOND = ["as in the paper", "three layers, tanh", "contextual inputs", "Adam"]
 CAPACITY = ["fixed", "linear", "two-layer", "fixed, W × 0.18", "linear from fixed W"]
 ABLATIONS = ["full", "keys frozen", "embeddings frozen"]
 
 
 def words(count: int) -> list[str]:
     return [*WORDS[: count - 1], EVIL_WORD]
-
-
-def laws(seeds: int = 8, rows: int = 30, count: int = 2) -> dict[str, xr.Dataset]:
-    """What the conservation laws' claims draw: small positive numbers."""
-    rng = np.random.default_rng(0)
-    labels: dict[str, list[Any]] = {
-        "head": HEADS,
-        "rule": ["gradient descent", "momentum 0.9", "Adam"],
-        "seed": list(range(seeds)),
-        "step": list(range(0, 10 * rows, 10)),
-        "step_size": [0.1, 0.05, 0.025],
-        "word": words(count),
-    }
-
-    def data(**variables: str) -> xr.Dataset:
-        arrays = {
-            name: (axes.split(), 10 ** rng.uniform(-3, 0, [len(labels[a]) for a in axes.split()]))
-            for name, axes in variables.items()
-        }
-        used = {axis for axes in variables.values() for axis in axes.split()}
-        return xr.Dataset(arrays, coords={axis: labels[axis] for axis in sorted(used)})
-
-    each = {"sen_error", "identity_error"}
-    return {
-        "laws": data(
-            score_sum_error="head seed step",
-            balance_error="head seed",
-            **dict.fromkeys(each, "head seed step word"),
-        ),
-        "float32": data(score_sum_error="seed step"),
-        "laws under Adam": data(score_sum_error="seed step"),
-        "optimizers": data(
-            score_sum_error="rule seed step",
-            loss="rule seed step",
-            balance_error="rule seed",
-            **dict.fromkeys(each, "rule seed step word"),
-        ),
-        "step sizes": data(balance_error="head step_size seed"),
-        "trained query": data(
-            query_balance_error="step_size seed",
-            query_turn="step_size seed",
-            key_sum="step_size seed",
-            query_turn_adam="seed",
-            key_sum_adam="seed",
-        ),
-    }
 
 
 def course(
@@ -216,9 +169,6 @@ def lu2021(seeds: int = 8, rows: int = 30, count: int = 3) -> dict[str, xr.Datas
         "ablation": joined(frozen, "head", HEADS[:2]),
         "combinations": joined(ends, "setting", names),
         "asymptotics": far,
-        "beyond": joined(
-            [course(seeds, rows // 2, count, rng=rng) for _ in BEYOND], "setting", BEYOND
-        ),
     }
 
 

@@ -1,46 +1,15 @@
-"""The short form of tools/mutate.py, on a page of made-up data."""
+"""The short form of tools/mutate.py."""
 
 import json
-from pathlib import Path
 
 import pytest
-from made_up import dynamics, endings
 from tools.mutate import judge, make_subjects, run
 
 from attnlab._sealed import checksum_of
-from attnlab.runs import save_record
-
-ABOUT = {
-    "summary": ["All topic words rise."],
-    "cards": [
-        {
-            "label": "a",
-            "text": "Right",
-            "headline": "1",
-            "measure": "test accuracy",
-            "verdict": None,
-        }
-    ],
-    "command": "attnlab dynamics --head fixed",
-    "settings": {"head": "fixed", "steps": 5000, "parts": ["keys", "embeddings"]},
-    "absent": {},
-    "attnlab": "0.1.0",
-    "seeds": 4,
-}
-
-
-def explore(folder: Path) -> None:
-    save_record(
-        folder,
-        "dynamics.json",
-        1,
-        {"about": ABOUT},
-        {"dynamics": dynamics(), "endings": endings(4)},
-    )
 
 
 def test_sixty_mutations_of_stored_results(tmp_path):
-    counts, wrong = run(60, 0, tmp_path, explore)
+    counts, wrong = run(60, 0, tmp_path)
     assert not wrong, wrong[0]
     assert sum(found["refused in words"] for found in counts.values()) > 20
     assert sum(found["counted as not done"] for found in counts.values()) > 5
@@ -53,13 +22,15 @@ def test_other_data_are_noticed_by_the_tool(tmp_path, sealed):
     """
     edits = {
         "sweep": ("plan.json", "changed"),
-        "study": ("dynamics.json", "about"),
+        "record": ("record.json", "about"),
         "model": ("model.json", "n_iter"),
     }
-    for subject in make_subjects(tmp_path, explore):
+    for subject in make_subjects(tmp_path):
         file, key = edits[subject.name]
         record = json.loads(subject.files[file])
-        record[key] = {"n_iter": 5, "about": ABOUT | {"seeds": 5}}.get(key, "later")
+        record[key] = {"n_iter": 5, "about": {**record.get("about", {}), "date": "later"}}.get(
+            key, "later"
+        )
         record["plan"] = record.get("plan", {}) | {"name": "other"}
         if sealed:
             record["sha256"] = checksum_of(record)

@@ -284,8 +284,9 @@ def command(*words):
 
 
 def test_a_command_writes_its_record_and_page_to_a_url(tmp_path, url):
-    from attnlab.report import write_dynamics
-    from attnlab.studies import checked_folder, read_exploration
+    from attnlab.lab import page, read_record
+    from attnlab.questions import ask, questions
+    from attnlab.report import write_folder
 
     sizes = [
         "--sentences",
@@ -302,20 +303,21 @@ def test_a_command_writes_its_record_and_page_to_a_url(tmp_path, url):
     assert f"page: {url}/report.html" in command(
         "dynamics", *sizes, "--out", url, "--processes", "0"
     )
-    stored = read_exploration(url)
+    stored = read_record(url)
     assert stored.data["dynamics"].sizes["seed"] == 2
-    page = read_bytes(place(url) / "report.html")
-    assert page == write_dynamics(tmp_path, stored.data, stored.about).read_bytes()
+    shown = read_bytes(place(url) / "report.html")
+    drawn = page(questions()["dynamics"], stored)
+    assert shown == write_folder(drawn, tmp_path).read_bytes()
     figures = {path.name: path.read_bytes() for path in (tmp_path / "figures").iterdir()}
     assert {
         name: read_bytes(place(url) / "figures" / name) for name in listed(place(url) / "figures")
     } == figures
     put_bytes(place(url) / "report.html", b"")
     assert f"page: {url}/report.html" in command("report", url)
-    assert read_bytes(place(url) / "report.html") == page
+    assert read_bytes(place(url) / "report.html") == shown
     assert json.loads(command("runs", url, "--json"))[0]["finished"] == 2
     with pytest.raises(AttnlabError, match="holds what `attnlab dynamics` wrote"):
-        checked_folder(url, "samples")
+        ask("landscape", url)
 
 
 def test_verdicts_at_a_url_are_drawn_again(url):
