@@ -27,6 +27,16 @@ SMALL: dict[str, dict[str, Any]] = {
         "test_sentences": 20,
         "dictionary": 30,
     },
+    "attnlab.papers.liu2021.curve_runs:fit_samples": {
+        "features": 16,
+        "sizes": (16, 64),
+        "drawn": 64,
+        "steps": 200,
+        "weight_decays": (0.1,),
+        "noise_std": 0.0,
+        "test_points": 100,
+        "valid_points": 50,
+    },
 }
 SEEDS = 2
 CLAIMS = claims(ROTTEN_TOMATOES)
