@@ -50,6 +50,16 @@ SMALL: dict[str, dict[str, Any]] = {
         "valid_sentences": 30,
         "test_sentences": 60,
     },
+    "attnlab.papers.liu2021.curve_runs:fit_samples": {
+        "features": 16,
+        "sizes": (16, 64),
+        "drawn": 64,
+        "steps": 200,
+        "weight_decays": (0.1,),
+        "noise_std": 0.0,
+        "test_points": 100,
+        "valid_points": 50,
+    },
 }
 # Settings that runs of one sweep need besides.
 OF_SWEEP: dict[str, dict[str, Any]] = {

@@ -1,8 +1,7 @@
-"""The page of needed samples and the figures of its claims, from made-up learning curves."""
+"""Figures of learning curves, needed samples and ratios, from made-up curves."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -13,16 +12,18 @@ from attnlab._errors import AttnlabError
 from attnlab.complexity import Question, tabulate
 from attnlab.report import (
     Card,
+    Page,
     Section,
-    claims_page,
+    answers_table,
+    further_table,
     learning_curves,
     needed_figure,
     ratio_figure,
+    ratio_rows,
+    ratios_against,
     render,
-    samples_page,
-    write_samples,
+    tuning_table,
 )
-from attnlab.report._liu2021 import SAMPLES
 
 EVIL = "<img src=x onerror=alert(1)>"
 SIZES = np.array([8, 16, 32, 64, 128, 256])
@@ -61,31 +62,6 @@ def table(
     return tabulate(arms, Question(level), further=True)
 
 
-ABOUT = {
-    "cards": [
-        {
-            "label": f"{EVIL} against baseline",
-            "text": EVIL,
-            "verdict": "saves",
-            "headline": "2",
-            "link": "ratio",
-        },
-        {"label": "b", "text": "b", "verdict": "no advantage"},
-        {"label": "c", "text": "c", "verdict": "costs"},
-        {"label": "d", "text": "d", "verdict": "inconclusive"},
-    ],
-    "summary": ["A sentence."],
-    "command": "attnlab samples --features 16 32",
-    "attnlab": "0.1.0",
-    "settings": {
-        "teacher": "static-mask",
-        "classes": 0,
-        "step_sizes": [0.02],
-        "weight_decays": [0.0, 0.1, 0.5],
-    },
-}
-
-
 def symbols(figure) -> dict[str, set[str]]:
     """The symbols of each named trace."""
     found: dict[str, set[str]] = {}
@@ -97,32 +73,22 @@ def symbols(figure) -> dict[str, set[str]]:
     return found
 
 
-def test_every_part_is_on_the_page_and_names_are_escaped(tmp_path):
-    data = {"samples": table()}
-    page = samples_page(data, ABOUT)
-    figures = {section.id: [figure.id for figure in section.figures] for section in page.sections}
-    assert figures == {
-        "curves": ["learning_curves"],
-        "needed": ["needed", "answers", "further"],
-        "ratio": ["ratio"],
-        "fits": ["tuning"],
-        "again": [],
-    }
-    text = render(page)
+def test_names_are_escaped():
+    found = table()
+    figures = (
+        learning_curves(found, id="curves", title="Curves"),
+        needed_figure(found, id="needed", title="Needed"),
+        answers_table(found, id="answers", title="Answers"),
+        further_table(found, id="further", title="Further"),
+        ratio_figure(found, id="ratio", title="Ratio"),
+        tuning_table(found, id="tuning", title="Tuning"),
+    )
+    section = Section("a", "A", figures=tuple(figure for figure in figures if figure is not None))
+    assert len(section.figures) == len(figures)
+    text = render(Page(title="Page", question="", sections=(section,)))
     assert EVIL not in text
-    for word in (
-        "attnlab samples --features 16 32",
-        "no advantage",
-        "not reached up to 256",
-        "already met with 8",
-        "not of a level",
-        "i-saves",
-        "pill costs",
-    ):
-        assert word in text, word
-    assert (write_samples(tmp_path, data, ABOUT)).read_text("utf-8") == text
-    drawn = json.loads((tmp_path / "figures" / "needed.json").read_text("utf-8"))
-    assert "<img" not in json.dumps(drawn)
+    for words in ("not reached up to 256", "already met with 8"):
+        assert words in text
 
 
 def test_what_lies_off_the_grid_is_drawn_at_its_end():
@@ -161,7 +127,14 @@ def test_power_laws_are_drawn_only_through_points():
 
 
 def test_ratios_are_bounds_or_unknown_where_grids_end():
-    figure = ratio_figure(table(("baseline", "never", "at once")), id="ratio", title="Ratio")
+    figure = ratio_figure(
+        table(("baseline", "never", "at once")),
+        id="ratio",
+        title="Ratio",
+        predictors={"mean_square": "E‖x‖²", "participation": "(tr Σ)²/‖Σ‖²"},
+        note="What is predicted.",
+    )
+    assert figure.caption.endswith("What is predicted.")
     assert figure.choices == ("never", "at once")
     shapes = symbols(figure)
     assert shapes["never, measured"] == {"triangle-down-open"}
@@ -175,10 +148,8 @@ def test_ratios_are_bounds_or_unknown_where_grids_end():
         ratio_figure(table(("baseline",)), id="ratio", title="Ratio")
 
 
-def test_few_seeds_have_no_bars_and_a_single_student_no_ratio():
+def test_few_seeds_have_no_bars():
     few = table(("baseline",), seeds=3)
-    page = samples_page({"samples": few}, {})
-    assert [section.id for section in page.sections] == ["curves", "needed", "fits", "again"]
     trace = needed_figure(few, id="needed", title="Needed").plotly["data"][-1]
     assert trace["error_y"]["array"] == [0.0, 0.0]
 
@@ -201,15 +172,43 @@ def test_scores_that_rise_and_labels_have_their_words():
     assert "mean over seeds" in curves.caption
     assert "attention" in needed_figure(found, id="n", title="n").alt
     assert ratio_figure(found, id="r", title="r").table["value"][0] == pytest.approx(3.0, rel=0.1)
-    page = samples_page({"samples": table(("baseline",))}, {"settings": {"classes": 2}})
-    assert "share of wrong labels" in page.sections[0].statement
-    axis = page.sections[0].figures[0].plotly["layout"]["yaxis"]
-    assert axis["title"]["text"] == "share of wrong labels"
 
 
 def test_a_table_of_one_setting_needs_no_dimension():
     one = table(("baseline", "at once")).isel(features=0, drop=True)
-    assert samples_page({"samples": one}, {}).sections[0].figures[0].choices == ()
+    assert learning_curves(one, id="curves", title="Curves").choices == ()
+
+
+def test_ratios_of_several_tables_stand_in_rows():
+    found = table(("baseline", "never", "at once"))
+    places = {name: found.sel(student=name, features=16) for name in ("never", "at once")}
+    places["compared with"] = found.sel(student="baseline", features=16)
+    figure = ratio_rows(places, id="rows", title="Rows", x_label="ratio", caption="A caption.")
+    assert figure.table[""] == ["never", "at once"]
+    assert figure.table["is"] == ["at most", "at least"]
+    assert figure.caption.startswith("A caption. A triangle is a bound")
+
+
+def test_ratios_stand_over_what_was_predicted_of_them():
+    found = xr.Dataset(
+        {
+            "ratio": ("setting", [3.0, 8.0]),
+            "ratio_low": ("setting", [2.0, 7.0]),
+            "ratio_high": ("setting", [4.0, np.inf]),
+            "ratio_kind": ("setting", ["exact", "at least"]),
+        },
+        {"setting": ["4 of 16", "2 of 32"]},
+    )
+    figure = ratios_against(
+        found, [2.0, 4.0], [4, 2], id="order", title="Order", x_label="x", group_label="relevant"
+    )
+    assert figure.table["predicted"] == [2.0, 4.0]
+    assert figure.table["is"] == ["exact", "at least"]
+    traces = figure.plotly["data"]
+    assert [(trace["name"], trace["x"]) for trace in traces] == [
+        ("2 relevant", [4.0]),
+        ("4 relevant", [2.0]),
+    ]
 
 
 def test_verdicts_of_ratios_belong_to_cards_only():
@@ -218,77 +217,3 @@ def test_verdicts_of_ratios_belong_to_cards_only():
         Section("a", "b", verdict="saves")
     with pytest.raises(AttnlabError, match="no advantage, costs"):
         Card("a", "b", "wins")
-
-
-def made_up_claims() -> dict[str, xr.Dataset]:
-    """Every data set that the claims draw, small."""
-    masks = {
-        ("baseline", 16): arm(80),
-        ("baseline", 32): arm(160),
-        ("known-attention", 16): arm(20),
-        ("known-attention", 32): arm(20),
-        ("vacuous-mask", 16): arm(80),
-        ("wrong-mask", 16): arm(1e6),
-    }
-    pair = {key: value for key, value in masks.items() if key[0] in ("baseline", "known-attention")}
-    words = {
-        (name, "self-attention"): arm(n)
-        for name, n in (
-            ("baseline", 1e6),
-            ("self-attention", 60.0),
-            ("known-weights", 20.0),
-            ("wrong-weights", 1e6),
-        )
-    }
-    layers = {("known-weights", depth): arm(20.0 * depth) for depth in (1, 2, 3)}
-    learned = {("multi-layer", depth): arm(20.0 * depth**3, 12, SIZES[-1:]) for depth in (1, 2, 3)}
-    block = {
-        (name, p): arm(n * p)
-        for name, n in (("known-attention", 4), ("known static mask", 1))
-        for p in (16, 32)
-    }
-    family = xr.Dataset(
-        {
-            "predicted": (("predictor", "setting"), [[2.0, 4.0]]),
-            "ratio": ("setting", [3.0, 8.0]),
-            "ratio_low": ("setting", [2.0, 7.0]),
-            "ratio_high": ("setting", [4.0, np.inf]),
-            "ratio_kind": ("setting", ["exact", "at least"]),
-            "relevant": ("setting", [2, 4]),
-            "features": ("setting", [16, 32]),
-            "shifted": ("predictor", [-0.3]),
-            "agreement": ("predictor", [0.9]),
-            "agreement_low": ("predictor", [0.5]),
-            "agreement_high": ("predictor", [1.0]),
-        },
-        {"predictor": ["mean_square"], "setting": ["2 of 16", "4 of 32"]},
-    )
-    return {
-        "static mask": tabulate(masks, Question()),
-        "mask family": family,
-        "gate": tabulate(pair, Question()),
-        "gate at 0.5": tabulate(pair, Question(0.5)),
-        "moving block": tabulate(block, Question()),
-        "self-attention": tabulate(words, Question(), dim="teacher"),
-        "self-attention at 0.5": tabulate(words, Question(0.5), dim="teacher"),
-        "MLP teacher": tabulate(
-            {("baseline", "mlp"): arm(40), ("self-attention", "mlp"): arm(1e6)},
-            Question(),
-            dim="teacher",
-        ),
-        "depth": tabulate(layers, Question(), dim="depth"),
-        "learned depth": tabulate(learned, Question(), dim="depth"),
-    }
-
-
-def test_each_claim_of_liu2021_has_its_figures():
-    data = made_up_claims()
-    common = {"statement": "s", "verdict": "holds", "criteria": [], "controls": []}
-    page = claims_page([{"id": name, **common} for name in SAMPLES], data, {})
-    figures = {section.id: section.figures for section in page.sections}
-    assert all(len(each) >= 2 for each in figures.values())
-    order = figures["liu2021.bounds"][0]
-    assert "candidate predictors of an order" in order.caption
-    assert order.table["is"] == ["exact", "at least"]
-    assert "not the theorems" in figures["liu2021.known_attention_samples"][1].caption
-    assert render(page)
