@@ -35,7 +35,9 @@ def command_of(experiment: Experiment[Any]) -> Callable[..., None]:
     def command(**given: Any) -> None:
         out, quiet, json = (given.pop(name) for name in ("out", "quiet", "json"))
         where = Where(**{field.name: given.pop(field.name) for field in fields(Where)})
-        settings = experiment.settings(**{name: _plain(value) for name, value in given.items()})
+        # What was not given has its default; typer says None for a list that was not given.
+        known = {name: _plain(value) for name, value in given.items() if value is not None}
+        settings = experiment.settings(**known)
         chosen = out or settings.folder or experiment.name
         carry_out(experiment, settings, chosen, where, quiet=quiet, json=json)
 
