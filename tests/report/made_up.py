@@ -13,8 +13,6 @@ HEADS = ["fixed", "linear", "two_layer"]
 WORDS = [f"topic{t}.word{k}" for t in range(4) for k in range(2)]
 EVIL_WORD = "<b>word</b>"
 BEYOND = ["as in the paper", "three layers, tanh", "contextual inputs", "Adam"]
-CAPACITY = ["fixed", "linear", "two-layer", "fixed, W × 0.18", "linear from fixed W"]
-ABLATIONS = ["full", "keys frozen", "embeddings frozen"]
 
 
 def words(count: int) -> list[str]:
@@ -166,35 +164,8 @@ def joined(sets: list[xr.Dataset], dim: str, labels: list[str]) -> xr.Dataset:
 
 
 def lu2021(seeds: int = 8, rows: int = 30, count: int = 3) -> dict[str, xr.Dataset]:
-    """What the claims of Lu et al. draw."""
+    """What lu2021.beyond_sen draws, and a flow to far times."""
     rng = np.random.default_rng(3)
-    reference = joined([course(seeds, rows, count, rng=rng) for _ in HEADS], "head", HEADS)
-    starts = joined(
-        [course(seeds, rows // 2, count, rng=rng) for _ in HEADS[:2]], "head", HEADS[:2]
-    )
-    starts["sen_error_without_start"] = 40 * starts.sen_error
-    large = course(seeds, rows, count, dips=True, rng=rng)
-    random = course(seeds, rows // 2, count, rng=rng)
-
-    def means(data: xr.Dataset) -> xr.Dataset:
-        found = {f"mean_{n}": data[n].mean("word") for n in ("score", "norm", "attention")}
-        return xr.Dataset(found | {n: data[n] for n in ("loss", "accuracy_test")})
-
-    capacity = joined(
-        [means(course(seeds, rows, count, rng=rng)) for _ in CAPACITY], "setting", CAPACITY
-    )
-    for name in ("final_score", "score_at_0.1", "score_at_0.5"):
-        capacity[name] = capacity.mean_score.isel(step=-1, drop=True)
-    frozen = [
-        joined(
-            [means(course(seeds, rows, count, 6000, rng=rng)) for _ in ABLATIONS],
-            "setting",
-            ABLATIONS,
-        )
-        for _ in HEADS[:2]
-    ]
-    names = ["fixed full", "fixed: query", "linear: query + keys + head"]
-    ends = [means(course(seeds, rows, count, rng=rng)).isel(step=-1, drop=True) for _ in names]
     time = np.geomspace(0.1, 1e12, 40)
     grow = 2 * np.log1p(np.log1p(time)) * np.ones((2, seeds, count, 1))
     far = xr.Dataset(
@@ -206,15 +177,6 @@ def lu2021(seeds: int = 8, rows: int = 30, count: int = 3) -> dict[str, xr.Datas
         {"head": HEADS[:2], "seed": range(seeds), "word": words(count), "time": time},
     )
     return {
-        "reference": reference,
-        "endings": joined([endings(seeds)] * 3, "head", HEADS),
-        "std 0.1": starts,
-        "std 0.3": large,
-        "std 1.0": course(seeds, rows, count, dips=True, rng=rng),
-        "labels at random": random,
-        "capacity": capacity,
-        "ablation": joined(frozen, "head", HEADS[:2]),
-        "combinations": joined(ends, "setting", names),
         "asymptotics": far,
         "beyond": joined(
             [course(seeds, rows // 2, count, rng=rng) for _ in BEYOND], "setting", BEYOND
