@@ -129,7 +129,8 @@ def test_runs_in_which_nothing_happens_are_judged_and_drawn():
     nothing = ("sen_error", "score_error", "final_error", "onset", "dip_step", "fall_together")
     data = {}
     for label, one in runs.items():
-        unknown = [str(name) for name in one.data_vars if any(part in name for part in nothing)]
+        names = [str(name) for name in one.data_vars]
+        unknown = [name for name in names if any(part in name for part in nothing)]
         data[label] = one.assign({name: one[name].astype(float).where(False) for name in unknown})
         if "depth" in one:
             data[label] = data[label].assign(dip=0.0 * one["depth"])
