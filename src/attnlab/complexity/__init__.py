@@ -7,7 +7,6 @@ from attnlab.complexity._back_test import BackTest
 from attnlab.complexity._bounds import BoundRatios, Bounds, bound_ratios
 from attnlab.complexity._exponent import Exponent, exponent
 from attnlab.complexity._extrapolate import Extrapolation, back_test, extrapolate
-from attnlab.complexity._learning_curve import Fitted, learning_curve, on_subsets
 from attnlab.complexity._needed import NeededSamples, needed_samples
 from attnlab.complexity._ratio import WORTHWHILE, SampleRatio, sample_ratio
 from attnlab.complexity._tabulate import Question, choices, end_values, tabulate
@@ -19,7 +18,6 @@ __all__ = [
     "Bounds",
     "Exponent",
     "Extrapolation",
-    "Fitted",
     "NeededSamples",
     "Question",
     "RankAgreement",
@@ -30,9 +28,7 @@ __all__ = [
     "end_values",
     "exponent",
     "extrapolate",
-    "learning_curve",
     "needed_samples",
-    "on_subsets",
     "rank_agreement_with",
     "sample_ratio",
     "tabulate",

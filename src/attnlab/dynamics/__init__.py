@@ -10,12 +10,6 @@ from attnlab.dynamics._laws import (
     score_sum_error,
 )
 from attnlab.dynamics._normalised import AttentionEntropy, saturation, sen_norm_under, sen_potential
-from attnlab.dynamics._normalised_runs import (
-    PENALTIES,
-    BagLoss,
-    normalised_training,
-    normaliser_table,
-)
 from attnlab.dynamics._phases import (
     PHASES,
     Separation,
@@ -42,10 +36,8 @@ from attnlab.dynamics._text_deletion import deletion_test
 from attnlab.dynamics._text_purity import class_counts, excess_purity, purity
 
 __all__ = [
-    "PENALTIES",
     "PHASES",
     "AttentionEntropy",
-    "BagLoss",
     "Balance",
     "QueryBalance",
     "ReducedModel",
@@ -65,8 +57,6 @@ __all__ = [
     "identity_error",
     "log_slope",
     "loss_exponent",
-    "normalised_training",
-    "normaliser_table",
     "onset_time",
     "order_in_step",
     "phases",
