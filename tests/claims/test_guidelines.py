@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from attnlab.claims._guidelines import ENTROPY_CLAIMS, GUIDELINES
+from attnlab.claims._guidelines import GUIDELINES
 from attnlab.studies._guidelines import compare_steps
 
-CLAIMS = {claim.id: claim for claim in (*GUIDELINES, *ENTROPY_CLAIMS)}
+CLAIMS = {claim.id: claim for claim in GUIDELINES}
 
 
 def runs(error: float, number: int) -> xr.Dataset:
@@ -117,18 +117,3 @@ def test_a_prior_must_help_and_a_wrong_one_must_not():
     assert verdict("liu2021.prior_helps", prior(bad, bad)) == "fails"
     assert verdict("liu2021.prior_helps", prior(vague, bad)) == "inconclusive"
     assert verdict("liu2021.prior_helps", prior(good, good)) == "inconclusive"
-
-
-def test_one_row_below_the_bound_refutes_it():
-    def rows(least: float, tight: float, wrong: float) -> dict[str, xr.Dataset]:
-        values = {"least": least, "tight": tight, "wrong": wrong}
-        return {
-            "entropy bound": xr.Dataset(
-                {k: ("seed", [v] * 8) for k, v in values.items()}, {"seed": range(8)}
-            )
-        }
-
-    assert verdict("beyond.entropy_bound", rows(-2e-16, 1e-12, -0.7)) == "holds"
-    assert verdict("beyond.entropy_bound", rows(-1e-3, 1e-12, -0.7)) == "fails"
-    assert verdict("beyond.entropy_bound", rows(-2e-16, 1e-3, -0.7)) == "fails"
-    assert verdict("beyond.entropy_bound", rows(-2e-16, 1e-12, 0.0)) == "inconclusive"

@@ -27,6 +27,23 @@ SMALL: dict[str, dict[str, Any]] = {
         "test_sentences": 20,
         "dictionary": 30,
     },
+    "attnlab.papers.liu2021.point_runs:find_points": {
+        "samples": 16,
+        "drawn": 16,
+        "starts": 2,
+        "test_points": 50,
+    },
+    "attnlab.papers.beyond.runs:train_edge": {
+        "steps": 40,
+        "rows": 4,
+        "words": 12,
+        "topic_words": 1,
+        "length": 4,
+        "sentences": 20,
+        "embedding_dim": 2,
+        "depth": 12,
+    },
+    "attnlab.papers.beyond.runs:measure_entropy": {"rows": 70},
 }
 SEEDS = 2
 CLAIMS = claims(ROTTEN_TOMATOES)

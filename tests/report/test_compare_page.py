@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attnlab.claims._guidelines import ENTROPY_CLAIMS, GUIDELINES
+from attnlab.claims._guidelines import GUIDELINES
 from attnlab.complexity import Question, tabulate
 from attnlab.report import compare_page, render, write_compare
 from attnlab.report._guidelines import GUIDELINE_FIGURES, map_figure
@@ -160,19 +160,16 @@ def claims_data() -> dict[str, xr.Dataset]:
     coords = {"variant": ["sparsemax", EVIL], "relevant": [1, 4, 16], "noise": [0.0, 0.2]}
     names = ("softmax", "softmax+prior:1", "softmax+wrong-prior:1")
     prior = {(name, "hard"): arm(k + 1.0)[["error"]] for k, name in enumerate(names)}
-    rows = {name: (("seed", "row"), np.full((8, 3), 2.0)) for name in ("norm", "entropy", "words")}
-    rows |= {name: ("seed", np.full(8, -0.1)) for name in ("least", "tight", "wrong")}
     return {
         "hard teacher": teacher("softmax", "softmax:0.25", "softmax:4"),
         "dense teacher": teacher("softmax", "softmax:0.25", "sparsemax", "top1"),
         "map": xr.Dataset(cells, coords, {"samples": 512, "steps": 1500, "seeds": 8}),
         "prior": tabulate(prior, Question(0.2, against="softmax"), dim="task"),
-        "entropy bound": xr.Dataset(rows, {"seed": range(8)}),
     }
 
 
 def test_each_claim_has_its_figures_and_all_can_be_drawn():
-    assert {claim.id for claim in (*GUIDELINES, *ENTROPY_CLAIMS)} == set(GUIDELINE_FIGURES)
+    assert {claim.id for claim in GUIDELINES} == set(GUIDELINE_FIGURES)
     data = claims_data()
     ids = [figure.id for recipe in GUIDELINE_FIGURES.values() for figure in recipe(data)]
     assert len(ids) == len(set(ids))
