@@ -9,8 +9,8 @@ import pytest
 
 from attnlab.landscape import Problem, certify, minimise
 from attnlab.landscape._kantorovich import _derivatives, newton_path, place
-from attnlab.studies import PointSettings
-from attnlab.studies._points import make_problem
+from attnlab.papers.liu2021.point_runs import make_problem
+from attnlab.papers.liu2021.point_settings import PointSettings
 
 
 def _of(function, *point):

@@ -60,6 +60,23 @@ SMALL: dict[str, dict[str, Any]] = {
         "test_points": 100,
         "valid_points": 50,
     },
+    "attnlab.papers.liu2021.point_runs:find_points": {
+        "samples": 16,
+        "drawn": 16,
+        "starts": 2,
+        "test_points": 50,
+    },
+    "attnlab.papers.beyond.runs:train_edge": {
+        "steps": 40,
+        "rows": 4,
+        "words": 12,
+        "topic_words": 1,
+        "length": 4,
+        "sentences": 20,
+        "embedding_dim": 2,
+        "depth": 12,
+    },
+    "attnlab.papers.beyond.runs:measure_entropy": {"rows": 70},
 }
 # Settings that runs of one sweep need besides.
 OF_SWEEP: dict[str, dict[str, Any]] = {

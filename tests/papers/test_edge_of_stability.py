@@ -12,11 +12,18 @@ import xarray as xr
 from jax.flatten_util import ravel_pytree
 
 from attnlab import AttnlabError
-from attnlab.claims._beyond import BEYOND, EDGE_CLAIM
 from attnlab.models import LinearHead
+from attnlab.papers.beyond.edge_of_stability import Edge, claim
+from attnlab.papers.beyond.runs import (
+    edge_data,
+    edge_model,
+    one_hot_loss,
+    train_edge,
+    where_converged,
+)
+from attnlab.papers.beyond.settings import EdgeSettings
+from attnlab.papers.lu2021.runs import task_keys
 from attnlab.runs import RunContext
-from attnlab.studies import _edge
-from attnlab.studies._edge import EdgeSettings, edge_data, edge_model, one_hot_loss, train_edge
 from attnlab.training import run_keys
 
 CONTEXT = RunContext(root_seed=0, index=0, hash="0" * 64)
@@ -42,7 +49,7 @@ def test_a_run_records_what_the_dense_hessian_says(run):
     assert run.step.values.tolist() == [0, 10, 20, 30, 40]
     assert float(run.loss[-1]) < float(run.loss[0])
     np.testing.assert_allclose(run.edge[1:], 0.5 * TINY.step_size * run.sharpness[1:])
-    data = edge_data(TINY, _edge.task_keys(0, 0)[0])
+    data = edge_data(TINY, task_keys(0, 0)[0])
     start, unravel = ravel_pytree(edge_model(TINY, run_keys(0, 0)[0]))
     loss = jax.jit(lambda theta: one_hot_loss(unravel(theta), jax.tree.map(jnp.asarray, data)))
     np.testing.assert_allclose(float(run.loss[0]), float(loss(start)), rtol=1e-12)
@@ -88,7 +95,7 @@ def test_a_value_that_has_not_converged_is_nan():
             "sharpness_residual": residual,
         }
     )
-    sure = _edge._converged(rough)
+    sure = where_converged(rough)
     assert (
         sure.sharpness.isnull().values.tolist()
         == sure.edge.isnull().values.tolist()
@@ -97,29 +104,30 @@ def test_a_value_that_has_not_converged_is_nan():
     assert sure.sharpness_residual.equals(rough.sharpness_residual)
 
 
-def made_up(edges: dict[float, float], seeds: int = 8) -> dict[str, xr.Dataset]:
-    steps = np.arange(0, 101, 10)
-    noise = 0.01 * np.random.default_rng(0).standard_normal((seeds, len(steps)))
-    coords = {"seed": np.arange(seeds), "step": steps}
+(SWEEP,) = claim.sweeps
+GOOD = {0.5: 1.0, 1.0: 1.05, 2.0: 1.1, 0.02: 0.01}
 
-    def arm(level: float) -> xr.Dataset:
-        edge = np.where(steps > 50, level, 0.5 * level) + noise
-        edge[:, -1] = np.nan
-        return xr.Dataset(
-            dict.fromkeys(
-                ("loss", "sharpness", "sharpness_residual", "edge"), (("seed", "step"), edge)
-            ),
-            coords,
-        )
 
-    return {str(size): arm(level) for size, level in edges.items()}
+def measured(run: xr.Dataset, edges: dict[float, float], seeds: int = 8) -> dict[str, xr.Dataset]:
+    """What is measured if λ_max·step/2 rises to these levels; a real run gives all other numbers."""
+    noise = 0.01 * np.random.default_rng(0).standard_normal((seeds, run.sizes["step"]))
+    many = run.expand_dims(seed=np.arange(seeds))
+    arms = {}
+    for size, level in edges.items():
+        edge = np.where(run.step > 20, level, 0.5 * level) + noise
+        arms[str(size)] = many.assign(edge=many.edge.copy(data=edge))
+    return SWEEP.measured(arms)
 
 
 def test_the_last_fifth_is_averaged_without_what_did_not_converge():
-    table = _edge.EDGE.measure(made_up({2.0: 1.05, 0.02: 0.01}))["edge"]
-    assert dict(table["last"].sizes) == {"step_size": 2, "seed": 8}
-    np.testing.assert_allclose(table["last"].sel(step_size=2.0), 1.05, atol=0.05)
-    np.testing.assert_allclose(table["converged"], 0.5)
+    steps = np.arange(0, 101, 10)
+    edge = np.where(steps > 80, 1.05, 0.5)
+    edge[-1] = np.nan
+    names = ("loss", "sharpness", "sharpness_residual", "edge")
+    arm = xr.Dataset(dict.fromkeys(names, (("seed", "step"), edge[None])), {"step": steps})
+    data = SWEEP.measured({"2.0": arm.assign_coords(seed=[0])})
+    np.testing.assert_allclose(Edge.last(data), 1.05)
+    np.testing.assert_allclose(Edge.converged(data), 0.5)
 
 
 @pytest.mark.parametrize(
@@ -127,21 +135,30 @@ def test_the_last_fifth_is_averaged_without_what_did_not_converge():
     [(1.05, "holds"), (1.3, "fails"), (0.7, "fails")],
     ids=["in", "above", "below"],
 )
-def test_the_claim_is_judged_by_the_band(level, verdict):
-    data = _edge.EDGE.measure(made_up({0.5: 1.0, 1.0: level, 2.0: 1.1, 0.02: 0.01}))
-    entry = EDGE_CLAIM.judge(data)
+def test_the_claim_is_judged_by_the_band(run, level, verdict):
+    entry = claim.judge(measured(run, GOOD | {1.0: level}))
     assert entry["verdict"] == verdict
     assert all(control["ok"] for control in entry["controls"])
 
 
-def test_a_control_at_the_edge_is_noticed():
-    data = _edge.EDGE.measure(made_up({0.5: 1.0, 1.0: 1.0, 2.0: 1.1, 0.02: 1.0}))
-    assert not EDGE_CLAIM.judge(data)["controls"][0]["ok"]
-    assert BEYOND == (EDGE_CLAIM,)
+def test_a_control_at_the_edge_is_noticed(run):
+    data = measured(run, GOOD | {0.02: 1.0})
+    assert not claim.judge(data)["controls"][0]["ok"]
+
+
+def test_the_band_marks_where_training_ends(run):
+    assert claim.figures is not None
+    ends = next(
+        figure
+        for figure in claim.figures(measured(run, GOOD | {2.0: 1.3}))
+        if figure.id == "edge_end"
+    )
+    assert ends.grid is not None
+    assert [row[0] for row in ends.grid.tones] == ["good", "good", "bad", "bad"]
 
 
 def test_paper_scale_asks_for_what_the_theory_says():
-    settings = [EdgeSettings(**run.settings) for run in _edge.EDGE.plan("paper", 2).runs]
+    settings = [EdgeSettings(**run.settings) for run in SWEEP.plan("paper", 2).runs]
     assert {s.step_size for s in settings} == {0.5, 1.0, 2.0, 0.02}
     assert len(settings) == 8
     for s in settings:

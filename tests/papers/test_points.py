@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from attnlab import AttnlabError
+from attnlab.papers.liu2021.point_runs import _teacher, find_points, make_problem
+from attnlab.papers.liu2021.point_settings import FLATNESS, PointSettings
 from attnlab.runs import RunContext
-from attnlab.studies import PointSettings, find_points
-from attnlab.studies._explore_landscape import trained_path
-from attnlab.studies._points import FLATNESS, _flat, _teacher, make_problem
 
 CONTEXT = RunContext(root_seed=0, index=0, hash="0" * 64)
 TINY: dict[str, Any] = {
@@ -108,12 +107,13 @@ def test_classes_are_judged_by_wrong_labels():
     assert 0 < made.error(made.starts[0]) < 1
 
 
-def test_flatness_is_not_measured_where_nothing_is_certified():
-    made = make_problem(PointSettings(**TINY, samples=16), jax.random.key(7))
-    assert _flat(made.problem, made.starts, [False, False]).keys() == {
-        f"flat_{name}" for name in FLATNESS
-    }
-    assert np.isnan(list(_flat(made.problem, made.starts, [False, False]).values())).all()
+@pytest.mark.parametrize("where", ["all", "lowest"])
+def test_flatness_is_measured_at_certified_minima(found, where):
+    points = find_points(PointSettings(**TINY, samples=16, flat=where), CONTEXT)
+    lowest = found.value == found.value.min()
+    wanted = (found.kind == "minimum") & (lowest if where == "lowest" else True)
+    for name in FLATNESS:
+        np.testing.assert_array_equal(points[f"flat_{name}"].notnull(), wanted)
 
 
 @pytest.mark.parametrize(
@@ -123,17 +123,3 @@ def test_flatness_is_not_measured_where_nothing_is_certified():
 def test_settings_that_mean_nothing_are_refused(wrong):
     with pytest.raises(AttnlabError, match=next(iter(wrong))):
         PointSettings(**{"samples": 16} | wrong)
-
-
-def test_a_training_path_is_the_loss_of_its_own_steps():
-    made = make_problem(
-        PointSettings(model="known-attention", samples=40, starts=1), jax.random.key(0)
-    )
-    seen = trained_path(made.problem, made.starts[0], steps=200)
-    assert float(seen.path_loss[0]) == pytest.approx(float(made.problem.value(made.starts[0])))
-    assert float(seen.loss.sel(a=0, b=0)) == pytest.approx(float(seen.path_loss[-1]))
-    assert float(seen.distance[-1]) == pytest.approx(0, abs=1e-9)
-    # Pythagoras: what lies in the plane and what does not make up the whole distance.
-    inside = seen.path_a**2 + seen.path_b**2
-    np.testing.assert_allclose(inside + seen.distance**2, seen.away**2, atol=1e-9)
-    assert 0.5 < seen.attrs["share"] <= 1
