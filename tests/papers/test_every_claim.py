@@ -27,6 +27,16 @@ SMALL: dict[str, dict[str, Any]] = {
         "test_sentences": 20,
         "dictionary": 30,
     },
+    "attnlab.papers.liu2021.variant_runs:fit_variant": {
+        "steps": 5,
+        "sizes": (8, 16),
+        "drawn": 16,
+        "hidden": 3,
+        "embedding_dim": 3,
+        "weight_decays": (0.0,),
+        "test_points": 20,
+        "valid_points": 10,
+    },
 }
 SEEDS = 2
 CLAIMS = claims(ROTTEN_TOMATOES)
