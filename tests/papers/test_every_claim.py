@@ -77,6 +77,16 @@ SMALL: dict[str, dict[str, Any]] = {
         "depth": 12,
     },
     "attnlab.papers.beyond.runs:measure_entropy": {"rows": 70},
+    "attnlab.papers.liu2021.variant_runs:fit_variant": {
+        "steps": 5,
+        "sizes": (8, 16),
+        "drawn": 16,
+        "hidden": 3,
+        "embedding_dim": 3,
+        "weight_decays": (0.0,),
+        "test_points": 20,
+        "valid_points": 10,
+    },
 }
 # Settings that runs of one sweep need besides.
 OF_SWEEP: dict[str, dict[str, Any]] = {

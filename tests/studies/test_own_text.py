@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
-from attnlab.studies._compare_words import WordSettings, fit_words
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
@@ -22,6 +21,8 @@ from attnlab import load_classifier
 from attnlab._errors import AttnlabError
 from attnlab.data import Corpus
 from attnlab.models import literal_logits
+from attnlab.papers.liu2021.variant_settings import WordSettings
+from attnlab.papers.liu2021.variant_word_runs import fit_words
 from attnlab.report import study_page
 from attnlab.runs import RunContext
 from attnlab.studies import (

@@ -194,6 +194,9 @@ class CompareSettings(Settings):
             raise AttnlabError("--text and --label name columns of FILES, which were not given")
         if len(set(self.variants)) < len(self.variants):
             raise AttnlabError(f"--variants {' '.join(self.variants)}: expected each once")
+        if self.samples and (min(self.samples) < 1 or (np.diff(self.samples) <= 0).any()):
+            given = " ".join(map(str, self.samples))
+            raise AttnlabError(f"--samples {given}: expected increasing positive numbers")
         for name in self.compared:
             Variant.of(name)
         if self.reference not in self.compared:

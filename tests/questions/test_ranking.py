@@ -1,33 +1,16 @@
-"""Rankings and advice from made-up curves whose truth is known; a small comparison in a folder,
-resumed and thinned.
-"""
+"""Rankings and advice from made-up curves whose truth is known."""
 
-import json
+from __future__ import annotations
+
 import re
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
-from attnlab.studies._compare_answers import (
-    advise,
-    compare_longer,
-    default_level,
-    hopeless,
-    seeds_needed,
-)
 
-from attnlab import AttnlabError
-from attnlab.studies import (
-    Comparison,
-    TextSource,
-    checked_folder,
-    explore_compare,
-    measure_comparison,
-    read_exploration,
-)
-from attnlab.studies import _compare_explore as module
-from tests.studies.texts import sentences
+from attnlab.questions._ranking import advise, default_level, measure_comparison, seeds_needed
+from attnlab.questions.compare import compare_longer, dominated
 
 SIZES = np.array([64, 128, 256, 512])
 
@@ -171,100 +154,18 @@ def test_the_level_is_met_by_the_reference_with_half_of_the_data():
     assert 0 <= float(accuracy.mean("seed")[2]) - level < 0.01
 
 
-def test_only_what_an_interval_proves_worse_is_hopeless():
-    found = hopeless(
+def test_only_what_an_interval_proves_worse_is_dropped():
+    found = dominated(
         {name: data.isel(seed=slice(8)) for name, data in arms().items()}, score="error"
     )
-    assert found.dropped.values.tolist() == [True, False, False, True]
-    assert bool((found.low.values[found.dropped.values] > 0).all())
+    assert found.dropped.values.tolist() == [1, 0, 0, 1]
+    assert bool((found.low.values[found.dropped.values > 0] > 0).all())
     assert found.attrs["best"] in ("cool", "cooler")
-    few = hopeless({name: data.isel(seed=slice(5)) for name, data in arms().items()}, score="error")
+    few = dominated(
+        {name: data.isel(seed=slice(5)) for name, data in arms().items()}, score="error"
+    )
     assert not few.dropped.any()
     noisy = {"a": arm(1.0, 8, 1, 2.0), "b": arm(1.1, 8, 2, 2.0)}
-    assert not hopeless(noisy, score="error").dropped.any()
-    high = hopeless(arms(score="accuracy"), score="accuracy")
-    assert high.dropped.values.tolist() == [True, False, False, True]
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"task": "soft"}, "expected one of hard, dense"),
-        ({"task": "relevant:17"}, "R from 1 to 16"),
-        ({"variants": ("softmax", "softmax")}, "each once"),
-        ({"variants": ("hardmax",)}, "normaliser 'hardmax'"),
-        ({"against": "top3"}, "none of the variants"),
-        ({"seeds": 0}, "at least 1"),
-        ({"task": "topic", "noise_std": 0.1}, "only teachers have noise"),
-    ],
-)
-def test_mistakes_are_told(given, said):
-    with pytest.raises(AttnlabError, match=said):
-        Comparison(**given)
-
-
-TINY = {
-    "variants": ("softmax", "uniform"),
-    "samples": (16, 64),
-    "steps": 20,
-    "weight_decays": (0.0,),
-}
-
-
-def test_a_comparison_lies_in_its_folder_and_is_not_computed_twice(tmp_path):
-    asked = Comparison(seeds=2, **TINY)
-    done = explore_compare(
-        asked, tmp_path / "out", processes=0, progress=False, command="attnlab compare"
-    )
-    assert done.ok
-    assert set(done.data) == {"compare", "ranking", "course", "longer"}
-    assert done.data["course"].error.dims == ("student", "seed", "step")
-    again = explore_compare(
-        asked, tmp_path / "out", processes=0, on_event=lambda event: pytest.fail(str(event))
-    )
-    xr.testing.assert_identical(again.data["ranking"], done.data["ranking"])
-    stored = read_exploration(tmp_path / "out")
-    assert stored.kind == "compare"
-    assert stored.about["advice"] == " ".join(done.about["summary"])
-    assert stored.about["settings"]["sizes"] == [16, 64]
-    json.dumps(done.about, allow_nan=False)
-    with pytest.raises(AttnlabError, match="what `attnlab compare` wrote"):
-        checked_folder(tmp_path / "out", "samples")
-
-
-def test_dropped_variants_keep_their_first_seeds(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_FIRST", 2)
-    monkeypatch.setattr(
-        module,
-        "hopeless",
-        lambda arms, score: xr.Dataset(
-            {"dropped": ("student", [name == "uniform" for name in arms])},
-            {"student": list(arms)},
-            {"best": "softmax"},
-        ),
-    )
-    done = explore_compare(
-        Comparison(seeds=3, drop=True, **TINY), tmp_path / "out", processes=0, progress=False
-    )
-    ranking = done.data["ranking"]
-    assert {
-        str(s): int(r) for s, r in zip(ranking.student.values, ranking.runs.values, strict=True)
-    } == {"softmax": 3, "uniform": 2}
-    assert done.data["dropping"].dropped.values.tolist() == [0.0, 1.0]
-
-
-def test_texts_of_ones_own_are_compared(tmp_path):
-    rows = [line.split(" ", 1) for line in sentences(200, 0)]
-    file = tmp_path / "mine.csv"
-    file.write_text(
-        "label,review\n" + "\n".join(f"{label},{text}" for label, text in rows) + "\n", "utf-8"
-    )
-    source = TextSource((str(file),), text="review", label="label")
-    asked = Comparison(
-        source=source, variants=("softmax", "uniform"), seeds=2, samples=(40, 80), steps=30
-    )
-    done = explore_compare(asked, tmp_path / "out", processes=0, progress=False)
-    assert done.about["advice"].startswith("On these texts with 80 samples")
-    assert done.about["reading"]["kept"] > 100
-    assert "attention" not in done.data["ranking"]
-    assert done.data["compare"].attrs["score"] == "accuracy"
+    assert not dominated(noisy, score="error").dropped.any()
+    high = dominated(arms(score="accuracy"), score="accuracy")
+    assert high.dropped.values.tolist() == [1, 0, 0, 1]

@@ -8,34 +8,34 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from attnlab.studies._compare_course import onset_step
-from attnlab.studies._compare_teacher_model import AttendingTeacher
-from attnlab.studies._compare_teachers import CompareSettings, fit_variant, word_source
-from attnlab.studies._compare_variants import (
-    StudentStart,
-    Variant,
-    VariantLoss,
-    VariantMeasure,
-    answer_words,
-    weigh_words,
-)
-from attnlab.studies._compare_words import (
-    WordAnswer,
-    WordSettings,
-    WordWeights,
-    _samples,
-    fit_words,
-)
 
-import attnlab.training
 from attnlab import AttnlabError
 from attnlab.data import Corpus
 from attnlab.models import WordAttentionConfig, literal_logits, make_normaliser
+from attnlab.papers.liu2021 import variant_runs
+from attnlab.papers.liu2021.variant_runs import (
+    AttendingTeacher,
+    StudentStart,
+    VariantLoss,
+    VariantMeasure,
+    answer_words,
+    fit_variant,
+    onset_step,
+    weigh_words,
+    word_source,
+)
+from attnlab.papers.liu2021.variant_settings import Variant, VariantSettings, WordSettings
+from attnlab.papers.liu2021.variant_word_runs import (
+    WordAnswer,
+    WordWeights,
+    fit_words,
+    word_samples,
+)
 from attnlab.runs import RunContext
 from attnlab.studies._text_sample import shortened
 
 CONTEXT = RunContext(0, 0, "0" * 16)
-SMALL = CompareSettings(
+SMALL = VariantSettings(
     sizes=(32, 128), steps=150, words=6, embedding_dim=4, hidden=6, test_points=200, valid_points=60
 )
 WORDS = WordSettings(
@@ -61,7 +61,7 @@ def test_a_wrong_variant_is_refused(name):
     with pytest.raises(AttnlabError, match="expected"):
         Variant.of(name)
     with pytest.raises(AttnlabError, match="expected"):
-        CompareSettings(variant=name)
+        VariantSettings(variant=name)
 
 
 @pytest.mark.parametrize("relevant", [1, 3, 6])
@@ -148,7 +148,7 @@ def test_variants_of_a_seed_see_the_same_samples_and_starts(monkeypatch):
         seen[name] = data, checks, key, start(key)
         raise InterruptedError
 
-    monkeypatch.setattr(attnlab.training, "fit_grid", look)
+    monkeypatch.setattr(variant_runs, "fit_grid", look)
     for name in ("softmax", "sparsemax", "softmax+prior:1"):
         with pytest.raises(InterruptedError):
             fit_variant(replace(SMALL, variant=name, seed=3), CONTEXT)
@@ -199,7 +199,7 @@ def test_sentences_are_the_equation_and_padding_is_no_word(normaliser):
     )
     model = config.init(jax.random.key(0))
     for length in (5, 9):
-        given = _samples(_CORPUS, length, np.array([1, 3]), "float64")
+        given = word_samples(_CORPUS, length, np.array([1, 3]), "float64")
         logits = jax.vmap(WordAnswer(normaliser), (None, 0))(model, given["x"])
         expected = literal_logits(model, _CORPUS, normaliser=make_normaliser(normaliser))
         np.testing.assert_allclose(logits, expected, rtol=1e-9, atol=1e-12)
