@@ -90,7 +90,7 @@ def test_a_claim_of_ones_own_from_file_to_page(tmp_path):
     page = (out / "report.html").read_text("utf-8")
     assert "Training the keys lowers the loss" in page
     assert list((out / "figures").glob("*.csv"))
-    entry = json.loads((out / "record.json").read_text("utf-8"))["claims"][0]
+    entry = json.loads((out / "record.json").read_text("utf-8"))["content"]["claims"][0]
     assert entry["controls"][0] | {"criteria": []} == {
         "id": "a short query",
         "should": "reject",

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 import numpy as np
 import xarray as xr
-from attnlab.claims import Claim, Control, Criterion
-from attnlab.studies import Study, arm_plan
+from attnlab.lab import Claim, Control, Criterion, Grid, Sweep, median
 
 @dataclass(frozen=True)
 class Settings:
@@ -25,16 +24,15 @@ def work(settings: Settings, context) -> xr.Dataset:
     return xr.Dataset({"value": settings.level + draw})
 
 ARMS = {"low": {"level": 0.0}, "high": {"level": 10.0}}
-study = Study(
-    name="own", plan=lambda scale, seeds: arm_plan(f"{Path(__file__)}:work", "own", ARMS, seeds),
-    measure=lambda arms: arms,
+sweep = Sweep(
+    "own", f"{Path(__file__)}:work", lambda scale, seeds: Grid(ARMS, seeds), lambda arms: arms
 )
 
 def small(arm):
-    return Criterion("value", "estimate", lambda data: data[arm].value, 1.0, "<=", "median")
+    return Criterion("value", lambda data: data[arm].value, median <= 1.0)
 
 claim = Claim(
-    id="mine.small", title="small", statement="small", source="notebook", studies=(study,), criteria=(small("low"),),
+    id="mine.small", title="small", statement="small", source="notebook", sweeps=(sweep,), criteria=(small("low"),),
     controls=(Control("high", "must be rejected", (small("high"),)),), how_measured="by hand", refuted_by="more",
 )
 """
@@ -63,7 +61,7 @@ def test_a_verdict_is_of_the_code_as_it_is_now(check, run):
     assert (code, first["claims"][0]["verdict"], "stale" in first["about"]) == (0, "holds", False)
     assert "other code" not in err
 
-    _, judged, err = check(1, ('1.0, "<="', '0.15, "<="'))
+    _, judged, err = check(1, ("median <= 1.0", "median <= 0.15"))
     assert judged["claims"][0]["criteria"][0]["threshold"] == 0.15
     assert "other code" not in err, "an edit of a criterion keeps the runs"
 
