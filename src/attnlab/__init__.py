@@ -43,8 +43,9 @@ if TYPE_CHECKING:
     from attnlab.estimators import AttentionClassifier, load_classifier
     from attnlab.landscape import certify
     from attnlab.models import WordAttention, WordAttentionConfig, attention_of
+    from attnlab.questions.texts import study_texts
     from attnlab.runs import Plan, run_plan
-    from attnlab.studies import TextSource, TextStudy, TopicSettings, explore, predict, study_texts
+    from attnlab.studies import TopicSettings, explore, predict
     from attnlab.training import Adam, GradientDescent, GradientFlow, Trajectory, train, train_model
 
 _ROOMS = {
@@ -73,9 +74,7 @@ _ROOMS = {
     "TopicSettings": "studies",
     "explore": "studies",
     "predict": "studies",
-    "TextSource": "studies",
-    "TextStudy": "studies",
-    "study_texts": "studies",
+    "study_texts": "questions.texts",
     "Plan": "runs",
     "run_plan": "runs",
     "Claim": "claims",
@@ -141,8 +140,6 @@ __all__ = [  # noqa: RUF022  (in the order of the rooms)
     "TopicSettings",
     "explore",
     "predict",
-    "TextSource",
-    "TextStudy",
     "study_texts",
     "Plan",
     "run_plan",

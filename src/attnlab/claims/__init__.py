@@ -3,7 +3,6 @@
 from attnlab.claims._catalogue import CLAIMS, GROUPS, resolve
 from attnlab.claims._claim import Claim, Control, Criterion, CriterionResult, contradicts
 from attnlab.claims._reproduce import SCHEMA, Reproduction, read_reproduction, reproduce
-from attnlab.claims._text import text_claims
 
 __all__ = [
     "CLAIMS",
@@ -18,5 +17,4 @@ __all__ = [
     "read_reproduction",
     "reproduce",
     "resolve",
-    "text_claims",
 ]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import shlex
 from collections.abc import Iterable
-from dataclasses import replace
 
 from attnlab._errors import AttnlabError
 from attnlab.claims._beyond import BEYOND
@@ -15,9 +13,6 @@ from attnlab.claims._laws import LAWS
 from attnlab.claims._liu2021 import LIU2021
 from attnlab.claims._liu2021_landscape import LANDSCAPE
 from attnlab.claims._lu2021 import LU2021
-from attnlab.claims._text import text_claims
-from attnlab.claims._text_pooling import text_pooling_claim
-from attnlab.studies import ROTTEN_TOMATOES
 
 GROUPS: dict[str, tuple[Claim, ...]] = {
     "laws": LAWS,
@@ -28,29 +23,14 @@ GROUPS: dict[str, tuple[Claim, ...]] = {
 CLAIMS: dict[str, Claim] = {claim.id: claim for group in GROUPS.values() for claim in group}
 
 
-def on_text(source: str = ROTTEN_TOMATOES) -> tuple[Claim, ...]:
-    """The claims about real text on one source: ``"rotten-tomatoes"``, a file, or a folder of three
-    files.
-    """
-    options = " --text" if source == ROTTEN_TOMATOES else f" --text {shlex.quote(source)}"
-    return tuple(
-        replace(claim, options=options)
-        for claim in (*text_claims(source), text_pooling_claim(source))
-    )
-
-
-def resolve(names: Iterable[str], *, text: str | None = None) -> tuple[Claim, ...]:
+def resolve(names: Iterable[str]) -> tuple[Claim, ...]:
     """The claims that names of groups and claims stand for, each once, in the catalogue's order;
     all for no name.
 
-    ``text``: a source of labelled texts, with which the claims about real text join their groups.
-
     >>> [claim.id for claim in resolve(["lu2021.sen", "laws.identity"])]
     ['laws.identity', 'lu2021.sen']
-    >>> [claim.id for claim in resolve(["lu2021.text_sen"], text="rotten-tomatoes")]
-    ['lu2021.text_sen']
     """
-    known = CLAIMS | ({} if text is None else {claim.id: claim for claim in on_text(text)})
+    known = CLAIMS
     wanted: set[str] = set()
     given = list(names)
     for name in given:
@@ -58,10 +38,6 @@ def resolve(names: Iterable[str], *, text: str | None = None) -> tuple[Claim, ..
             wanted |= {key for key in known if key.partition(".")[0] == name}
         elif name in known:
             wanted.add(name)
-        elif name in {claim.id for claim in on_text()}:
-            raise AttnlabError(
-                f"{name!r} is about real text: add --text, or --text FOLDER for SST's files"
-            )
         else:
             near = difflib.get_close_matches(name, [*GROUPS, *known], n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""

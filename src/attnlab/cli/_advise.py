@@ -42,8 +42,9 @@ def advise(
         attnlab advise reviews.csv --text review --label sentiment
     """
     from attnlab.cli._compare import run_comparison
-    from attnlab.studies import Comparison, TextSource
-    from attnlab.studies._text_try import TRIED
+    from attnlab.data import TextSource
+    from attnlab.questions.texts import TRIED
+    from attnlab.studies import Comparison
 
     source = TextSource(tuple(files), text=text, label=label)
     asked = Comparison(source=source, variants=TRIED, seeds=seeds)

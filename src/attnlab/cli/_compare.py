@@ -191,7 +191,7 @@ def compare(
 
 
 def _source(files: tuple[str, ...], text: str | None, label: str | None) -> Any:
-    from attnlab.studies import TextSource
+    from attnlab.data import TextSource
 
     return TextSource(files, text=text, label=label)
 

@@ -15,12 +15,11 @@ from attnlab.cli._commands import command_of
 from attnlab.cli._compare import CompareCommand, compare
 from attnlab.cli._digits import digits
 from attnlab.cli._dynamics import dynamics
-from attnlab.cli._many import FilesCommand, ManyCommand
+from attnlab.cli._many import ManyCommand
 from attnlab.cli._predict import predict
 from attnlab.cli._report import report
 from attnlab.cli._runs import runs
 from attnlab.cli._samples import samples
-from attnlab.cli._study import study
 from attnlab.questions import questions
 
 _HELP = """The laboratory for the theory of attention.
@@ -56,7 +55,6 @@ def _options(
     del version
 
 
-app.command(cls=FilesCommand)(study)
 app.command()(predict)
 app.command()(advise)
 app.command(cls=CompareCommand)(compare)

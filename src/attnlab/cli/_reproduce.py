@@ -105,7 +105,7 @@ def reproduce(
     from attnlab.claims import resolve
 
     run_claims(
-        resolve(names or (), text=text),
+        resolve(names or ()),
         scale,
         seeds,
         place(out),

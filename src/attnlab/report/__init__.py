@@ -33,6 +33,7 @@ from attnlab.report._paths import paths_figure
 from attnlab.report._phases import phase_figure, phase_table
 from attnlab.report._relation import relation_figure
 from attnlab.report._render import render, write_folder, write_page
+from attnlab.report._sample_tables import tuning_table
 from attnlab.report._samples import samples_page, write_samples
 from attnlab.report._scatter import scatter_figure
 from attnlab.report._shaded import shaded_figure
@@ -66,6 +67,7 @@ __all__ = [
     "learning_curves",
     "needed_figure",
     "ratio_figure",
+    "tuning_table",
     "attention_pictures",
     "shaded_figure",
     "sen_error_figure",

@@ -17,7 +17,6 @@ from attnlab.report._lu2021_course import COURSE
 from attnlab.report._page import Figure, Page, Section
 from attnlab.report._render import write_folder
 from attnlab.report._text import told
-from attnlab.report._text_figures import TEXT
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -31,7 +30,6 @@ RECIPES: dict[str, Recipe] = {
     **SAMPLES,
     **ACCURACY,
     **LANDSCAPE_FIGURES,
-    **TEXT,
     **GUIDELINE_FIGURES,
 }
 

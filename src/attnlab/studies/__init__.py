@@ -28,13 +28,9 @@ from attnlab.studies._lu2021 import (
     STARTS,
 )
 from attnlab.studies._measure import asked_of
-from attnlab.studies._own_text import TextStudy, study_texts
 from attnlab.studies._points import PointSettings, find_points
 from attnlab.studies._samples import SampleSettings, fit_curve, fit_samples
 from attnlab.studies._study import Data, Scale, Study, arm_plan, split_arms
-from attnlab.studies._text import ROTTEN_TOMATOES, TextParts, TextSettings, text_parts, train_text
-from attnlab.studies._text_claims import text_study
-from attnlab.studies._text_prepare import TextSource, prepare_texts
 
 __all__ = [
     "CompareSettings",
@@ -79,14 +75,9 @@ __all__ = [
     "OPTIMIZERS",
     "REFERENCE",
     "STARTS",
-    "ROTTEN_TOMATOES",
     "STEP_SIZES",
     "Scale",
     "Study",
-    "TextParts",
-    "TextSettings",
-    "TextSource",
-    "TextStudy",
     "TopicSettings",
     "arm_plan",
     "checked_folder",
@@ -94,13 +85,8 @@ __all__ = [
     "flow_far",
     "foretell",
     "predict",
-    "prepare_texts",
     "read_exploration",
     "asked_of",
     "split_arms",
-    "study_texts",
-    "text_parts",
-    "text_study",
-    "train_text",
     "train_topic",
 ]

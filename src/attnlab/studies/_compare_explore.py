@@ -17,6 +17,7 @@ import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
+from attnlab.data import Prepared, TextSource, prepare_in
 from attnlab.runs import AbstractExecutor, Event, Results, executor_for, provenance, run_plan
 from attnlab.studies._compare_answers import (
     LONGER,
@@ -32,12 +33,9 @@ from attnlab.studies._exploration import (
     Exploration,
     card,
     checked_folder,
-    corpus_folder,
-    shared_corpus,
     store_exploration,
 )
 from attnlab.studies._study import arm_plan, split_arms
-from attnlab.studies._text_prepare import Prepared, TextSource, prepare_texts
 
 TASKS = ("hard", "dense", "relevant:R", "topic")
 _VARIANTS = (
@@ -169,7 +167,7 @@ def explore_compare(
     prepared = None
     if asked.source is not None:
         told("reading the texts")
-        prepared = prepare_texts(asked.source, folder=corpus_folder(out))
+        prepared = prepare_in(asked.source, out)
     work, base = _settings(asked, prepared, out)
     with ExitStack() as stack:
         executor = stack.enter_context(executor_for(processes, executor))
@@ -271,13 +269,12 @@ def _settings(
         return TEACHERS, {"relevant": asked.relevant(), **changed}
     if prepared is None:
         return WORDS, {"sizes": _TOPIC_SIZES, **changed}
-    place = shared_corpus(prepared.save(corpus_folder(out)), out)
     grid = {
         "step_sizes": (0.0028, 0.0046, 0.0077, 0.013),
         "weight_decays": (0.0,),
         "sizes": text_sizes(len(prepared.train)),
     }
-    return WORDS, {"folder": str(place), "data": prepared.hash, **grid, **changed}
+    return WORDS, {"folder": str(prepared.place), "data": prepared.hash, **grid, **changed}
 
 
 def text_sizes(available: int) -> tuple[int, ...]:

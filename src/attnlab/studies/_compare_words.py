@@ -89,10 +89,10 @@ def fit_words(s: WordSettings, context: RunContext) -> xr.Dataset:
     """
     import jax
 
+    from attnlab.data.thinning import shortened
     from attnlab.models import moving_parts
     from attnlab.studies._compare_variants import Variant, VariantLoss, VariantMeasure
     from attnlab.studies._pooling import curve_order
-    from attnlab.studies._text_sample import shortened
     from attnlab.training import Recipe, choose, fit_grid
 
     variant = Variant.of(s.variant)
@@ -160,18 +160,16 @@ def fit_words(s: WordSettings, context: RunContext) -> xr.Dataset:
 @lru_cache(maxsize=1)
 def _texts(folder: str, data: str, root_seed: int) -> tuple[Corpus, Corpus, Corpus]:
     """A user's corpora: many validation and test texts thinned out."""
-    from attnlab.studies._text_prepare import open_prepared
+    from attnlab.data import text_parts
 
-    train, valid, test, _, content = open_prepared(folder)
-    if content != data:
-        raise AttnlabError(
-            f"{folder} holds texts with the content {content}, expected {data}: start again"
-        )
+    parts = text_parts(folder)
+    parts.require(data, folder)
     rng = np.random.default_rng(root_seed)
     checked, tested = (
-        part.subset(np.sort(rng.permutation(len(part))[:LOOKED_AT])) for part in (valid, test)
+        part.subset(np.sort(rng.permutation(len(part))[:LOOKED_AT]))
+        for part in (parts.valid, parts.test)
     )
-    return train, checked, tested
+    return parts.train, checked, tested
 
 
 def _corpora(

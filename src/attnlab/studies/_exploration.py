@@ -10,9 +10,8 @@ from typing import Any
 import xarray as xr
 
 from attnlab._errors import AttnlabError
-from attnlab._places import is_file, listed, place, reading, share, working_copy
+from attnlab._places import is_file, listed, place, reading
 from attnlab.runs import Results, load_record, save_record, told_stale
-from attnlab.studies._text_prepare import RECORD
 
 SCHEMA = 1
 COMMANDS = {
@@ -21,7 +20,6 @@ COMMANDS = {
     "samples": "attnlab samples",
     "digits": "attnlab digits",
     "landscape": "attnlab landscape",
-    "study": "attnlab study",
     "compare": "attnlab compare",
 }
 
@@ -87,23 +85,6 @@ def read_exploration(folder: str | Path) -> Exploration:
         out, f"{kind}.json", SCHEMA, {"about": {str: object}}, COMMANDS[kind]
     )
     return Exploration(out, data, record["about"], kind=kind)
-
-
-def corpus_folder(out: Path) -> Path:
-    """Where corpora are prepared, on this machine even where ``out`` is a URL: they are mapped into
-    memory.
-    """
-    return working_copy(out / "corpus")
-
-
-def shared_corpus(prepared: Path, out: Path) -> Path:
-    """Where workers find a corpus that was prepared in ``corpus_folder(out)``."""
-    try:
-        return share(prepared, out / "corpus" / prepared.name, RECORD)
-    except OSError as error:
-        raise AttnlabError(
-            f"cannot write to {out} ({error}): make it writable, then start again"
-        ) from error
 
 
 def card(
