@@ -35,9 +35,11 @@ def command_of(experiment: Experiment[Any]) -> Callable[..., None]:
     def command(**given: Any) -> None:
         out, quiet, json = (given.pop(name) for name in ("out", "quiet", "json"))
         where = Where(**{field.name: given.pop(field.name) for field in fields(Where)})
-        settings = experiment.settings(**{name: _plain(value) for name, value in given.items()})
-        chosen = out or settings.folder or experiment.name
-        carry_out(experiment, settings, chosen, where, quiet=quiet, json=json)
+        # An empty list of values comes from typer as None: then the default is meant.
+        chosen = {name: _plain(value) for name, value in given.items() if value is not None}
+        settings = experiment.settings(**chosen)
+        folder = out or settings.folder or experiment.name
+        carry_out(experiment, settings, folder, where, quiet=quiet, json=json)
 
     asked = [_parameter(field) for field in options(experiment.settings)]
     hints = get_type_hints(Where, include_extras=True)

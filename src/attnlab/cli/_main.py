@@ -15,11 +15,12 @@ from attnlab.cli._commands import command_of
 from attnlab.cli._compare import CompareCommand, compare
 from attnlab.cli._digits import digits
 from attnlab.cli._dynamics import dynamics
-from attnlab.cli._many import ManyCommand
+from attnlab.cli._many import FilesCommand, ManyCommand
 from attnlab.cli._predict import predict
 from attnlab.cli._report import report
 from attnlab.cli._runs import runs
 from attnlab.cli._samples import samples
+from attnlab.lab import options
 from attnlab.questions import questions
 
 _HELP = """The laboratory for the theory of attention.
@@ -62,7 +63,8 @@ app.command()(dynamics)
 app.command(cls=ManyCommand)(samples)
 app.command(cls=ManyCommand)(digits)
 for _question in questions().values():
-    app.command(cls=ManyCommand)(command_of(_question))
+    _commas = all(field.option.commas for field in options(_question.settings))
+    app.command(cls=ManyCommand if _commas else FilesCommand)(command_of(_question))
 app.command()(report)
 app.command()(runs)
 app.command()(claims)

@@ -18,7 +18,6 @@ _KINDS = (
     "samples",
     "digits",
     "landscape",
-    "study",
     "compare",
 )  # each has its writer in attnlab.report, write_<kind>
 

@@ -2,6 +2,7 @@
 truth is known.
 """
 
+from attnlab.data import thinning
 from attnlab.data._corpus import Corpus
 from attnlab.data._digits import Canvases, CanvasTask, Digits, load_digits
 from attnlab.data._movies import load_movie_reviews
@@ -50,4 +51,5 @@ __all__ = [
     "read_texts",
     "split_texts",
     "text_parts",
+    "thinning",
 ]

@@ -26,6 +26,7 @@ from attnlab.report._landscape_page import (
     write_landscape,
 )
 from attnlab.report._lu2021 import sen_error_figure, sen_relation
+from attnlab.report._marks import Mark, off_grid, rows_figure, shown
 from attnlab.report._needed import needed_figure, ratio_figure
 from attnlab.report._overlay import overlay_figure
 from attnlab.report._page import Card, Control, Criterion, Figure, Grid, Page, Section, Shaded
@@ -37,7 +38,17 @@ from attnlab.report._sample_tables import tuning_table
 from attnlab.report._samples import samples_page, write_samples
 from attnlab.report._scatter import scatter_figure
 from attnlab.report._shaded import shaded_figure
-from attnlab.report._study_page import study_page, write_study
+from attnlab.report._shares import ShareRow, shares_figure
+from attnlab.report._shown import (
+    counted,
+    distinct,
+    harmless,
+    missing,
+    percent,
+    plain_table,
+    quoted,
+    shortened,
+)
 from attnlab.report._text import head_name, interval, measured, number, plain, told
 
 __all__ = [
@@ -70,6 +81,13 @@ __all__ = [
     "tuning_table",
     "attention_pictures",
     "shaded_figure",
+    "ShareRow",
+    "shares_figure",
+    "plain_table",
+    "Mark",
+    "off_grid",
+    "rows_figure",
+    "shown",
     "sen_error_figure",
     "sen_relation",
     "descent_figure",
@@ -94,13 +112,17 @@ __all__ = [
     # the page of a landscape
     "landscape_page",
     "write_landscape",
-    # the page of a user's texts
-    "study_page",
-    "write_study",
     # the page of variants of attention
     "compare_page",
     "write_compare",
-    # text
+    # text, and text of users made safe to show
+    "counted",
+    "distinct",
+    "harmless",
+    "missing",
+    "percent",
+    "quoted",
+    "shortened",
     "head_name",
     "interval",
     "measured",

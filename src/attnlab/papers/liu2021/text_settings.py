@@ -8,7 +8,7 @@ from attnlab._errors import AttnlabError
 
 FIT_TEXT_STUDENT = "attnlab.papers.liu2021.text_runs:fit_text_student"
 TF_IDF = "tf-idf"
-TEXT_STUDENTS = ("attention-pooling", "mean-pooling", TF_IDF)
+STUDENTS = ("attention-pooling", "mean-pooling", TF_IDF)
 # So near to each other because the number of steps is fixed: a step size is also how early a fit
 # stops, and a grid by threes misses the best by more than the two kinds of pooling differ.
 STEP_SIZES = (0.001, 0.0017, 0.0028, 0.0046, 0.0077, 0.013, 0.022, 0.036, 0.06, 0.1)
@@ -22,7 +22,7 @@ class TextStudentSettings:
     - ``folder``, ``data``: a source as ``text_parts`` takes it, mostly what ``Prepared.save``
       wrote, and its hash.
     - ``seed`` draws the order of the labels, the start and the minibatches, the same for every
-      student; ``arm`` is a label and nothing else. ``student``: one of ``TEXT_STUDENTS``.
+      student; ``arm`` is a label and nothing else. ``student``: one of ``STUDENTS``.
     - ``step_sizes``, ``weight_decays``: tried for both kinds of pooling at every size;
       ``strengths`` (C) for logistic regression. What is least in loss on validation sentences is
       kept.
@@ -41,7 +41,5 @@ class TextStudentSettings:
     strengths: tuple[float, ...] = STRENGTHS
 
     def __post_init__(self):
-        if self.student not in TEXT_STUDENTS:
-            raise AttnlabError(
-                f"student={self.student!r}: expected one of {', '.join(TEXT_STUDENTS)}"
-            )
+        if self.student not in STUDENTS:
+            raise AttnlabError(f"student={self.student!r}: expected one of {', '.join(STUDENTS)}")
