@@ -3,7 +3,7 @@
 The names most used, gathered from their rooms; each is loaded when first asked for, so that
 ``import attnlab`` is quick. Everything else is found in the rooms: ``attnlab.data``, ``models``,
 ``training``, ``dynamics``, ``complexity``, ``landscape``, ``estimators``, ``stats``, ``runs``,
-``studies``, ``claims``, ``report``.
+``lab``, ``papers``, ``questions``, ``report``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         training,
     )
     from attnlab._errors import AttnlabError
-    from attnlab.claims import Claim, Control, Criterion, reproduce
     from attnlab.data import Corpus, TopicTask, read_texts
     from attnlab.dynamics import (
         ReducedModel,
@@ -41,12 +40,13 @@ if TYPE_CHECKING:
         sen_norm,
     )
     from attnlab.estimators import AttentionClassifier, load_classifier
+    from attnlab.lab import Claim, Control, Criterion, reproduce
     from attnlab.landscape import certify
     from attnlab.models import WordAttention, WordAttentionConfig, attention_of
     from attnlab.papers.lu2021.settings import TopicSettings
     from attnlab.questions._dynamics import reduced_prediction
+    from attnlab.questions.texts import study_texts
     from attnlab.runs import Plan, run_plan
-    from attnlab.studies import TextSource, TextStudy, study_texts
     from attnlab.training import Adam, GradientDescent, GradientFlow, Trajectory, train, train_model
 
 _ROOMS = {
@@ -74,15 +74,13 @@ _ROOMS = {
     "load_classifier": "estimators",
     "TopicSettings": "papers.lu2021.settings",
     "reduced_prediction": "questions._dynamics",
-    "TextSource": "studies",
-    "TextStudy": "studies",
-    "study_texts": "studies",
+    "study_texts": "questions.texts",
     "Plan": "runs",
     "run_plan": "runs",
-    "Claim": "claims",
-    "Control": "claims",
-    "Criterion": "claims",
-    "reproduce": "claims",
+    "Claim": "lab",
+    "Control": "lab",
+    "Criterion": "lab",
+    "reproduce": "lab",
 }
 
 _LAZY_ROOMS = (
@@ -141,8 +139,6 @@ __all__ = [  # noqa: RUF022  (in the order of the rooms)
     "load_classifier",
     "TopicSettings",
     "reduced_prediction",
-    "TextSource",
-    "TextStudy",
     "study_texts",
     "Plan",
     "run_plan",

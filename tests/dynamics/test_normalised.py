@@ -108,7 +108,9 @@ def trained(normaliser):
     corpus = SMALL.sample(200, key=jax.random.key(0))
     config = WordAttentionConfig.for_corpus(corpus, query_norm=1.0, normaliser=normaliser)
     record = [Scores(), Norms(), Attention()]
-    run = train(config, corpus, steps=600, seeds=2, record=record, when=Logarithmic(60), progress=False)
+    run = train(
+        config, corpus, steps=600, seeds=2, record=record, when=Logarithmic(60), progress=False
+    )
     return run.data
 
 
@@ -211,7 +213,13 @@ def test_the_entropy_of_self_attention_is_that_of_every_column(name):
     config = SelfAttentionConfig(embedding_dim=4, words=5, normaliser=name, query_scale=2.0)
     probe = AttentionEntropy(columns, norm)
     run = train_model(
-        config.init, square, data, steps=10, record=(Loss(), probe), when=Logarithmic(60), progress=False
+        config.init,
+        square,
+        data,
+        steps=10,
+        record=(Loss(), probe),
+        when=Logarithmic(60),
+        progress=False,
     )
     model, found = run.model(0), run.data.isel(seed=0, step=-1)
     logits = [np.asarray(model.layer.logits(jnp.asarray(one))) for one in x]

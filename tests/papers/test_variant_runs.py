@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from attnlab.studies._text_sample import shortened
 
 from attnlab import AttnlabError
 from attnlab.data import Corpus
@@ -32,7 +33,6 @@ from attnlab.papers.liu2021.variant_word_runs import (
     word_samples,
 )
 from attnlab.runs import RunContext
-from attnlab.studies._text_sample import shortened
 
 CONTEXT = RunContext(0, 0, "0" * 16)
 SMALL = VariantSettings(

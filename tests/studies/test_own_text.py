@@ -14,17 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
-
-from attnlab import load_classifier
-from attnlab._errors import AttnlabError
-from attnlab.data import Corpus
-from attnlab.models import literal_logits
-from attnlab.papers.liu2021.variant_settings import WordSettings
-from attnlab.papers.liu2021.variant_word_runs import fit_words
-from attnlab.report import study_page
-from attnlab.runs import RunContext
 from attnlab.studies import (
     TextSource,
     TextStudy,
@@ -43,6 +32,17 @@ from attnlab.studies._text_prepare import open_prepared
 from attnlab.studies._text_stopped import compact_model, where_stopped
 from attnlab.studies._text_students import tf_idf_curve
 from attnlab.studies._text_try import try_arms
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+
+from attnlab import load_classifier
+from attnlab._errors import AttnlabError
+from attnlab.data import Corpus
+from attnlab.models import literal_logits
+from attnlab.papers.liu2021.variant_settings import WordSettings
+from attnlab.papers.liu2021.variant_word_runs import fit_words
+from attnlab.report import study_page
+from attnlab.runs import RunContext
 
 TELLING = {"pos": ["good", "great", "lovely"], "neg": ["bad", "dull", "awful"]}
 EVIL = "<img src=x onerror=alert(1)>"

@@ -15,7 +15,7 @@ from attnlab.cli._many import FilesCommand, ManyCommand
 from attnlab.cli._predict import predict
 from attnlab.cli._report import report
 from attnlab.cli._runs import runs
-from attnlab.cli._study import study
+from attnlab.lab import options
 from attnlab.questions import questions
 
 _HELP = """The laboratory for the theory of attention.
@@ -51,10 +51,10 @@ def _options(
     del version
 
 
-app.command(cls=FilesCommand)(study)
 app.command()(predict)
 for _question in questions().values():
-    app.command(cls=ManyCommand)(command_of(_question))
+    _commas = all(field.option.commas for field in options(_question.settings))
+    app.command(cls=ManyCommand if _commas else FilesCommand)(command_of(_question))
 app.command()(report)
 app.command()(runs)
 app.command()(claims)

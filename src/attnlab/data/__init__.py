@@ -2,12 +2,16 @@
 truth is known.
 """
 
+from attnlab.data import thinning
 from attnlab.data._corpus import Corpus
 from attnlab.data._digits import Canvases, CanvasTask, Digits, load_digits
 from attnlab.data._movies import load_movie_reviews
+from attnlab.data._prepare import TextSource, prepare_in, prepare_texts
+from attnlab.data._prepared import Prepared, is_prepared
 from attnlab.data._read import class_name, read_texts
 from attnlab.data._splits import Leaks, leaks, split_texts
 from attnlab.data._stream import ReadPart, StoredTexts, Streamed, index_stream
+from attnlab.data._text_parts import TextParts, text_parts
 from attnlab.data._texts import Dropped, Example, LabelValue, Texts, drop_duplicates
 from attnlab.data._tokens import Tokenizer
 from attnlab.data._topic import TopicTask
@@ -24,9 +28,12 @@ __all__ = [
     "Indexed",
     "LabelValue",
     "Leaks",
+    "Prepared",
     "ReadPart",
     "StoredTexts",
     "Streamed",
+    "TextParts",
+    "TextSource",
     "Texts",
     "Tokenizer",
     "TopicTask",
@@ -35,9 +42,14 @@ __all__ = [
     "drop_duplicates",
     "index_stream",
     "index_texts",
+    "is_prepared",
     "leaks",
     "load_digits",
     "load_movie_reviews",
+    "prepare_in",
+    "prepare_texts",
     "read_texts",
     "split_texts",
+    "text_parts",
+    "thinning",
 ]

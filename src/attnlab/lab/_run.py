@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from attnlab._errors import AttnlabError
 from attnlab._places import is_file, listed, place, reading
 from attnlab.lab._experiment import Answers, Bench, Experiment, Interrupted
 from attnlab.lab._settings import Settings
-from attnlab.report import Card, Page, Section, told, write_folder
+from attnlab.report import Card, Page, Section, harmless, told, write_folder
 from attnlab.runs import (
     AbstractExecutor,
     Event,
@@ -112,6 +112,7 @@ def _about(experiment: Experiment[Any], answers: Answers, command: str) -> dict[
 
 def page(experiment: Experiment[Any], record: Record) -> Page:
     """The page of a record. Nothing is computed."""
+    record = replace(record, about=harmless(record.about))  # it may hold text of users
     about, cards = record.about, record.cards
     on_cards = {card.text for card in cards}  # what a card says need not be said twice
     summary = [sentence for sentence in about["summary"] if sentence not in on_cards]

@@ -65,8 +65,8 @@ from attnlab.report import (
 if TYPE_CHECKING:
     import xarray as xr
 
+    from attnlab.data import Prepared
     from attnlab.lab import Record
-    from attnlab.questions._compare import StoredTexts
 
 TASKS = ("hard", "dense", "relevant:R", "topic")
 ON_TASKS = (
@@ -256,7 +256,7 @@ class CompareSettings(Settings):
         count = self.relevant
         return f"Where {told.get(count, f'{count} of {_WORDS} words matter')},"
 
-    def fit(self, texts: StoredTexts | None) -> dict[str, Any]:
+    def fit(self, texts: Prepared | None) -> dict[str, Any]:
         """The settings that the runs of all variants share, where they are not the defaults."""
         given = {
             "steps": self.steps,
@@ -271,8 +271,8 @@ class CompareSettings(Settings):
             return {"relevant": self.relevant, **changed}
         if texts is None:
             return changed
-        stored = {"folder": texts.folder, "data": texts.content}
-        return {**stored, **_TEXT_TUNING, "sizes": text_sizes(texts.training), **changed}
+        stored = {"folder": str(texts.place), "data": texts.hash}
+        return {**stored, **_TEXT_TUNING, "sizes": text_sizes(len(texts.train)), **changed}
 
 
 def text_sizes(available: int) -> tuple[int, ...]:
@@ -312,14 +312,13 @@ class Compare(Experiment[CompareSettings]):
         """Learning curves and ranking, the course of training, and what more steps change."""
         texts = None
         if settings.files:
-            from attnlab.questions._compare import store_texts
-
             bench.stage("reading the texts")
-            texts = store_texts(settings.files, settings.text, settings.label, bench.folder)
+            source = al.data.TextSource(settings.files, text=settings.text, label=settings.label)
+            texts = al.data.prepare_in(source, bench.folder)
             bench.found["texts"] = {
-                "source": texts.source,
+                "source": asdict(source),
                 "reading": texts.reading,
-                "content": texts.content,
+                "content": texts.hash,
             }
         fits = _Fits(bench, TEACHER_WORK if settings.relevant else WORD_WORK, settings.fit(texts))
         bench.found["fit"] = fits.settings()

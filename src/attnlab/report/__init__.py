@@ -15,7 +15,7 @@ from attnlab.report._dots import DotRow, dots_figure
 from attnlab.report._estimates import estimated, tone_of
 from attnlab.report._heat import heat_table
 from attnlab.report._histogram import histogram_figure
-from attnlab.report._marks import Mark, rows_figure
+from attnlab.report._marks import Mark, off_grid, rows_figure, shown
 from attnlab.report._needed import needed_figure, ratio_figure, ratio_rows, ratios_against
 from attnlab.report._overlay import overlay_figure
 from attnlab.report._page import Card, Control, Criterion, Figure, Grid, Page, Section, Shaded
@@ -28,62 +28,77 @@ from attnlab.report._render import render, write_folder, write_page
 from attnlab.report._sample_tables import answers_table, further_table, tuning_table
 from attnlab.report._scatter import scatter_figure
 from attnlab.report._shaded import shaded_figure
+from attnlab.report._shares import ShareRow, shares_figure
+from attnlab.report._shown import (
+    counted,
+    distinct,
+    harmless,
+    missing,
+    percent,
+    plain_table,
+    quoted,
+    shortened,
+)
 from attnlab.report._stages import stages_figure
-from attnlab.report._study_page import study_page, write_study
 from attnlab.report._surface import descent_figure, path_figure, surface_figure
 from attnlab.report._text import head_name, interval, measured, number, plain, told
 
 __all__ = [
-    # what a page is made of
-    "Page",
-    "Section",
-    "Card",
-    "Criterion",
-    "Control",
-    "Figure",
-    "Grid",
-    "Shaded",
-    # figures
     "band_figure",
     "theory_figure",
-    "relation_figure",
-    "dots_figure",
-    "DotRow",
-    "heat_table",
-    "scatter_figure",
-    "paths_figure",
-    "histogram_figure",
-    "overlay_figure",
     "chosen",
     "learning_curves",
+    "DotRow",
+    "dots_figure",
+    "estimated",
+    "tone_of",
+    "heat_table",
+    "histogram_figure",
     "Mark",
+    "off_grid",
     "rows_figure",
+    "shown",
     "needed_figure",
     "ratio_figure",
-    "answers_table",
-    "tuning_table",
-    "pictures_figure",
-    "PictureRow",
-    "ratio_map",
-    "SERIES",
     "ratio_rows",
     "ratios_against",
+    "overlay_figure",
+    "Card",
+    "Control",
+    "Criterion",
+    "Figure",
+    "Grid",
+    "Page",
+    "Section",
+    "Shaded",
+    "SERIES",
+    "paths_figure",
+    "PictureRow",
+    "pictures_figure",
+    "ratio_map",
+    "relation_figure",
+    "render",
+    "write_folder",
+    "write_page",
+    "answers_table",
     "further_table",
+    "tuning_table",
+    "scatter_figure",
     "shaded_figure",
+    "ShareRow",
+    "shares_figure",
+    "counted",
+    "distinct",
+    "harmless",
+    "missing",
+    "percent",
+    "plain_table",
+    "quoted",
+    "shortened",
     "stages_figure",
     "descent_figure",
     "path_figure",
     "surface_figure",
-    # from page to file
-    "render",
-    "write_page",
-    "write_folder",
-    # the page of a user's texts
-    "study_page",
-    "write_study",
-    # text
-    "estimated",
-    "tone_of",
     "head_name",
     "interval",
     "measured",

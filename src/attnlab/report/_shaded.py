@@ -10,7 +10,7 @@ import numpy as np
 from attnlab._errors import AttnlabError
 from attnlab.report._page import Figure, Sentence, Shaded
 from attnlab.report._prepare import short, thinned
-from attnlab.report._study_parts import percent, quoted, shortened
+from attnlab.report._shown import percent, quoted, shortened
 from attnlab.report._text import number
 
 if TYPE_CHECKING:

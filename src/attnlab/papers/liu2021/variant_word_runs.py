@@ -13,7 +13,7 @@ import xarray as xr
 from jax import Array
 
 from attnlab._errors import AttnlabError
-from attnlab.data import Corpus, TopicTask
+from attnlab.data import Corpus, TopicTask, text_parts, thinning
 from attnlab.models import (
     Bags,
     WordAttention,
@@ -25,8 +25,6 @@ from attnlab.papers.liu2021.pooling_runs import PoolStart, curve_order
 from attnlab.papers.liu2021.variant_runs import VariantLoss, VariantMeasure, train_course
 from attnlab.papers.liu2021.variant_settings import LOOKED_AT, Variant, WordSettings
 from attnlab.runs import RunContext
-from attnlab.studies._text_prepare import open_prepared
-from attnlab.studies._text_sample import shortened
 from attnlab.training import Recipe, choose, fit_grid
 
 # Words of a text that are read: all are padded to the longest, which must not be a book.
@@ -53,7 +51,7 @@ def fit_words(s: WordSettings, context: RunContext) -> xr.Dataset:
     order = curve_order(curve_key, len(train))[: max(s.sizes)]
     longest = min(max(int(part.lengths.max()) for part in (train, valid, test)), _LONGEST)
     rng = np.random.default_rng(context.root_seed)
-    parts = [shortened(part, longest, rng) for part in (train.subset(order), valid, test)]
+    parts = [thinning.shortened(part, longest, rng) for part in (train.subset(order), valid, test)]
     own, checked, tested = (word_samples(part, longest, known, s.dtype) for part in parts)
     answer, weigh = WordAnswer(variant.normaliser), WordWeights(variant.normaliser)
     loss = VariantLoss(answer, weigh, variant.penalty, variant.strength)
@@ -97,16 +95,14 @@ def fit_words(s: WordSettings, context: RunContext) -> xr.Dataset:
 @lru_cache(maxsize=1)
 def _texts(folder: str, data: str, root_seed: int) -> tuple[Corpus, Corpus, Corpus]:
     """A user's corpora: many validation and test texts thinned out."""
-    train, valid, test, _, content = open_prepared(folder)
-    if content != data:
-        raise AttnlabError(
-            f"{folder} holds texts with the content {content}, expected {data}: start again"
-        )
+    parts = text_parts(folder)
+    parts.require(data, folder)
     rng = np.random.default_rng(root_seed)
     checked, tested = (
-        part.subset(np.sort(rng.permutation(len(part))[:LOOKED_AT])) for part in (valid, test)
+        part.subset(np.sort(rng.permutation(len(part))[:LOOKED_AT]))
+        for part in (parts.valid, parts.test)
     )
-    return train, checked, tested
+    return parts.train, checked, tested
 
 
 def _corpora(

@@ -1,43 +1,46 @@
-"""From a user's files to three corpora on disk: read, freed of duplicates, split without leaks,
-indexed, counted.
+"""From a user's files to three corpora: read, freed of duplicates, split without leaks, indexed.
+
+Files that fit into memory are read at once, larger ones in a stream; both give the same corpora,
+but for the split, which a stream draws by a hash of each text.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from attnlab._errors import AttnlabError
-from attnlab._places import local_copy
-
-if TYPE_CHECKING:
-    from attnlab.data import (
-        Corpus,
-        Dropped,
-        Indexed,
-        Leaks,
-        ReadPart,
-        Texts,
-        Tokenizer,
-        Vocabulary,
-    )
-
-PARTS = ("train", "valid", "test")
-SPLIT = (0.8, 0.1, 0.1)
-STREAM_BYTES = 2**26  # of text, about, from which on files are read in a stream
-RECORD = "prepared.json"
-SCHEMA = 1
-_COMPRESSED = (".gz", ".parquet", ".pq")
-_SHOWN = 2000  # characters of a text that are kept for looking at
-HELD_OUT = (
-    0.1  # of the training texts, for validation, where a test file is given and no validation file
+from attnlab._places import share, working_copy
+from attnlab.data._prepared import (
+    COUNTS,
+    PARTS,
+    RECORD,
+    SCHEMA,
+    Prepared,
+    content_of,
+    is_prepared,
+    reopened,
+    streamed,
 )
+from attnlab.data._read import read_texts
+from attnlab.data._splits import Leaks, leaks, split_texts
+from attnlab.data._stream import ReadPart, Streamed, index_stream
+from attnlab.data._texts import Dropped, Texts, drop_duplicates
+from attnlab.data._tokens import Tokenizer
+from attnlab.data._vocabulary import Indexed, Vocabulary, index_texts
+
+SPLIT = (0.8, 0.1, 0.1)
+# Of the training texts, for validation, where a test file is given and no validation file.
+HELD_OUT = 0.1
+STREAM_BYTES = 2**26  # of text, about, from which on files are read in a stream
+_COMPRESSED = (".gz", ".parquet", ".pq")
 
 
 @dataclass(frozen=True)
@@ -79,78 +82,9 @@ class TextSource:
 
     def words(self) -> Tokenizer:
         """The tokeniser."""
-        from attnlab.data import Tokenizer
-
         if self.tokenizer is not None:
             return Tokenizer.from_function(self.tokenizer)
         return Tokenizer(lower=self.lower, punctuation=self.punctuation)
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """Three corpora over one vocabulary, the texts they were, and what was found in reading.
-
-    ``hash`` stands for the content of all three; ``reading`` is for the record and the page;
-    ``place`` is where they are stored already, if they are.
-    """
-
-    train: Corpus
-    valid: Corpus
-    test: Corpus
-    texts: Mapping[str, Sequence[str]]
-    vocabulary: Vocabulary
-    reading: dict[str, Any]
-    hash: str
-    place: Path | None = None
-
-    def save(self, folder: str | Path) -> Path:
-        """Write the corpora and training texts into ``folder/<hash>``; there once, nothing is
-        written.
-        """
-        if self.place is not None:
-            return self.place
-        place = Path(folder) / self.hash
-        if not (place / RECORD).is_file():
-            for name in PARTS:
-                getattr(self, name).save(place / name)
-            shown = [text[:_SHOWN] for text in self.texts["train"]]
-            (place / "texts.json").write_text(json.dumps(shown, ensure_ascii=True), "utf-8")
-            record = {"schema": SCHEMA, "hash": self.hash, "reading": self.reading}
-            (place / RECORD).write_text(
-                json.dumps(record), "utf-8"
-            )  # last: with it the folder is whole
-        return place
-
-
-def is_prepared(folder: str | Path) -> bool:
-    """Whether a folder was written by ``Prepared.save``."""
-    return (local_copy(folder, RECORD) / RECORD).is_file()
-
-
-def open_prepared(folder: str | Path) -> tuple[Corpus, Corpus, Corpus, Sequence[str], str]:
-    """Training, validation and test corpus, mapped into memory, the training texts, and their hash."""
-    from attnlab.data import Corpus, StoredTexts
-
-    place = local_copy(folder, RECORD)
-    record = read_record(place)
-    train, valid, test = (Corpus.open(place / name) for name in PARTS)
-    small = place / "texts.json"
-    texts = (
-        tuple(json.loads(small.read_text("utf-8")))
-        if small.is_file()
-        else StoredTexts(place, "train", most=_SHOWN)
-    )
-    return train, valid, test, texts, str(record["hash"])
-
-
-def read_record(place: Path) -> dict[str, Any]:
-    """What was stored with the corpora; a record of another version is refused."""
-    record = json.loads((place / RECORD).read_text("utf-8"))
-    if record.get("schema") != SCHEMA:
-        raise AttnlabError(
-            f"{place / RECORD} has schema {record.get('schema')!r}, expected {SCHEMA}: prepare anew"
-        )
-    return record
 
 
 def prepare_texts(
@@ -171,14 +105,9 @@ def prepare_texts(
     validation and test files that occur among the training texts are counted and reported, and stay
     where they were put.
     """
-    from attnlab.data import Vocabulary, index_texts
-
-    if isinstance(folder, str | Path) and text_bytes(source) > (
-        STREAM_BYTES if stream_bytes is None else stream_bytes
-    ):
-        from attnlab.studies._text_stream import prepare_stream
-
-        return prepare_stream(source, Path(folder), on_rows=on_rows)
+    most = STREAM_BYTES if stream_bytes is None else stream_bytes
+    if folder is not None and _text_bytes(source) > most:
+        return _prepare_stream(source, Path(folder), on_rows)
     parts, found = _parts(source)
     tokenizer = source.words()
     vocabulary = Vocabulary.of(
@@ -195,18 +124,30 @@ def prepare_texts(
     texts = {name: tuple(parts[name].texts[i] for i in one.kept) for name, one in indexed.items()}
     train, valid, test = (indexed[name].corpus for name in PARTS)
     told = {name: _told(name, part, indexed[name], found.get(name)) for name, part in parts.items()}
-    reading = reading_of(source, told, vocabulary, "equal texts on one side")
+    reading = _reading_of(source, told, vocabulary, "equal texts on one side")
     return Prepared(train, valid, test, texts, vocabulary, reading, content_of(train, valid, test))
 
 
-def content_of(*corpora: Corpus) -> str:
-    """Stands for the content of some corpora."""
-    return hashlib.sha256("".join(corpus.content_hash for corpus in corpora).encode()).hexdigest()[
-        :16
-    ]
+def prepare_in(
+    source: TextSource, out: Path, *, on_rows: Callable[[int], None] | None = None
+) -> Prepared:
+    """Prepare texts for the runs of a command that writes to ``out``, a folder or a URL.
+
+    Corpora are mapped into memory, so they are prepared on this machine in any case; ``place`` of
+    the result is where workers find them.
+    """
+    local = working_copy(out / "corpus")
+    prepared = prepare_texts(source, folder=local, on_rows=on_rows)
+    try:
+        place = share(prepared.save(local), out / "corpus" / prepared.hash, RECORD)
+    except OSError as error:
+        raise AttnlabError(
+            f"cannot write to {out} ({error}): make it writable, then start again"
+        ) from error
+    return replace(prepared, place=place)
 
 
-def text_bytes(source: TextSource) -> int:
+def _text_bytes(source: TextSource) -> int:
     """How much text some files hold, about: those that are compressed have three times their size."""
     total = 0
     for path in map(Path, (*source.files, *source.valid, *source.test)):
@@ -217,8 +158,6 @@ def text_bytes(source: TextSource) -> int:
 
 def _parts(source: TextSource) -> tuple[dict[str, Texts], dict[str, Leaks]]:
     """Training, validation and test texts, and what leaks between those that were given."""
-    from attnlab.data import drop_duplicates, leaks, read_texts, split_texts
-
     asked = {
         name: getattr(source, name) for name in ("text", "label", "format", "encoding", "header")
     }
@@ -238,10 +177,8 @@ def _parts(source: TextSource) -> tuple[dict[str, Texts], dict[str, Leaks]]:
     return parts, {name: leaks(train, parts[name]) for name in ("valid", "test")}
 
 
-def _told(name: str, texts: Texts, indexed: Indexed, leaks: Leaks | None) -> ReadPart:
+def _told(name: str, texts: Texts, indexed: Indexed, leaked: Leaks | None) -> ReadPart:
     """What is told of a part that was read at once."""
-    from attnlab.data import Dropped, ReadPart
-
     examples = tuple(texts.example(int(i)) for i in indexed.wordless[:3])
     return ReadPart(
         indexed.corpus,
@@ -254,11 +191,11 @@ def _told(name: str, texts: Texts, indexed: Indexed, leaks: Leaks | None) -> Rea
         Dropped(f"no known word ({name})", len(indexed.wordless), examples),
         indexed.known,
         indexed.unknown,
-        leaks,
+        leaked,
     )
 
 
-def reading_of(
+def _reading_of(
     source: TextSource, parts: Mapping[str, ReadPart], vocabulary: Vocabulary, how: str
 ) -> dict[str, Any]:
     """What was read, for the record; ``how`` a split was made."""
@@ -322,3 +259,82 @@ def _entry(dropped: Dropped) -> dict[str, Any]:
         "count": dropped.count,
         "examples": [asdict(e) for e in dropped.examples],
     }
+
+
+def _prepare_stream(
+    source: TextSource, folder: Path, on_rows: Callable[[int], None] | None
+) -> Prepared:
+    """Read, split and index into ``folder/<hash>``; a folder that has these texts already is opened
+    as it is.
+
+    Interrupted and called again, it goes on at the last whole block of rows; a file that was
+    changed since, by its size or time of change, starts again from the beginning.
+    """
+    stamp = _stamp(source)
+    known = folder / f"read-{stamp}.json"
+    if known.is_file():
+        place = folder / str(json.loads(known.read_text("utf-8"))["hash"])
+        if is_prepared(place):
+            return reopened(place)
+    scratch = folder / f"reading-{stamp}"
+    # What an interrupted reading of other files left is of no use to anybody.
+    for stale in (path for path in folder.glob("reading-*") if path != scratch):
+        shutil.rmtree(stale)
+    made = _streamed(source, scratch, on_rows)
+    place = _finished(source, made, folder)
+    known.write_text(json.dumps({"schema": SCHEMA, "hash": place.name}), "utf-8")
+    # What was just written and checked is not read through again.
+    train, valid, test = (made.parts[name].corpus for name in PARTS)
+    return streamed(place, train, valid, test)
+
+
+def _stamp(source: TextSource) -> str:
+    """Stands for the settings and, by names, sizes and times of change, for the files."""
+    files = [Path(file) for file in (*source.files, *source.valid, *source.test)]
+    states = [
+        [path.stat().st_size, path.stat().st_mtime_ns] if path.is_file() else [] for path in files
+    ]
+    return hashlib.sha256(json.dumps([asdict(source), states]).encode()).hexdigest()[:16]
+
+
+def _streamed(source: TextSource, scratch: Path, on_rows: Callable[[int], None] | None) -> Streamed:
+    fractions: dict[str, float] = dict(zip(PARTS, SPLIT, strict=True))
+    if source.valid:
+        fractions = {"train": 1.0}
+    elif source.test:
+        fractions = {"train": 1 - HELD_OUT, "valid": HELD_OUT}
+    given = {"train": source.files, "valid": source.valid, "test": source.test}
+    return index_stream(
+        {name: files for name, files in given.items() if files},
+        scratch,
+        text=source.text,
+        label=source.label,
+        format=source.format,
+        encoding=source.encoding,
+        header=source.header,
+        tokenizer=source.words(),
+        min_count=source.min_count,
+        max_size=source.max_words,
+        fractions=fractions,
+        seed=source.split_seed,
+        on_rows=on_rows,
+    )
+
+
+def _finished(source: TextSource, made: Streamed, folder: Path) -> Path:
+    """Write the record, last, and take all of it to where its hash says."""
+    parts = {name: made.parts[name] for name in PARTS}
+    how = "in every class by a hash of each text, equal texts on one side"
+    content = content_of(*(part.corpus for part in parts.values()))
+    np.save(made.folder / COUNTS, made.vocabulary.counts, allow_pickle=False)
+    record = {
+        "schema": SCHEMA,
+        "hash": content,
+        "reading": _reading_of(source, parts, made.vocabulary, how),
+    }
+    (made.folder / RECORD).write_text(json.dumps(record), "utf-8")
+    place = folder / content
+    if place.exists():
+        # It has the same corpora, by their hash, and maybe not all of their texts.
+        shutil.rmtree(place)
+    return made.move(place)

@@ -1,21 +1,25 @@
-"""Of very many texts, figures look at some: which, and how many."""
+"""Of very many or very long texts some are looked at: which, and how many. All limits stand here."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-if TYPE_CHECKING:
-    from attnlab.data import Corpus
+from attnlab.data._corpus import Corpus
 
-TRAINING = (
-    50_000  # training texts that are looked at after training: attended words, words that compete
-)
-MEASURED = 20_000  # texts of each part on which loss and accuracy are measured along training, or words are removed
+# training along the theory's setting
+TRAINING = 50_000  # training texts looked at after training: attended words, words that compete
+MEASURED = 20_000  # texts of each part for loss and accuracy along training and the deletion test
 CURVATURE = 20_000  # training texts behind gradient, curvature and the way between two seeds
-LENGTHS = 5000  # training texts whose length is drawn
+FULL_BATCH = 500_000  # distinct words of all sentences up to which every step sees all of them
+BATCH = 1024  # sentences of a step beyond that
+POLISHED = 1_000_000  # words of the corpus from which on a polish would take too long
+# learning curves and variants
+LABELS = 16_384  # labels of the largest size of a learning curve
+TRIED = 8192  # labels with which variants of attention are tried
+LOOKED_AT = 4000  # validation and test texts of a learning curve
 LONGEST = 400  # words of a text that learning curves read: all texts are padded to the longest
+# figures
+LENGTHS = 5000  # training texts whose length is drawn
 _PERMUTED = 400_000_000  # words of all texts times permutations of their labels
 _FEWEST = 20
 

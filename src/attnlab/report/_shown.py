@@ -1,6 +1,4 @@
-"""What the parts of a study's page have in common: users' text made safe to show, counts and
-shares, plain tables.
-"""
+"""Users' text made safe to show, counts and shares in words, plain tables, why a part is missing."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from attnlab.report._text import number
 
 WORD = 32  # characters of a word that are shown
 LINE = 120  # characters of a text that are shown
-_TEXT = 4000  # characters of a sentence of the study's own
+_TEXT = 4000  # characters of a sentence of ours
 # Control characters, half of a surrogate pair (a file name that is no text), and marks that turn
 # the direction of all that follows: none can be shown, and some would break the page or its file.
 _UNSEEN = re.compile(
@@ -44,9 +42,10 @@ def harmless(value: Any) -> Any:
     {'a': ['x�', 1], 'b': None}
     """
     if isinstance(value, str):
-        return shortened(value, _TEXT)
+        cut = value if len(value) <= _TEXT else f"{value[: _TEXT - 1]}…"
+        return _UNSEEN.sub("\ufffd", cut)
     if isinstance(value, Mapping):
-        return {shortened(key, _TEXT): harmless(item) for key, item in value.items()}
+        return {harmless(key): harmless(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [harmless(item) for item in value]
     return value

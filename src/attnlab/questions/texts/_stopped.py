@@ -1,4 +1,4 @@
-"""Where training on text stopped: gradient, curvature, agreement of seeds, the way between two of
+"""Where training on texts stopped: gradient, curvature, agreement of seeds, the way between two of
 them, a polish.
 """
 
@@ -6,19 +6,27 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from attnlab.studies._text_sample import CURVATURE, some_of
+from attnlab.data import Corpus, thinning
+from attnlab.landscape import (
+    Problem,
+    certify,
+    extremes,
+    minimise,
+    reduced_problem,
+    straight_path,
+    trace,
+)
+from attnlab.models import Incidence, LinearHead, WordAttention, pooled_logits
+from attnlab.questions.texts._tables import PATH, Agreement, Ends, Polish
 
-if TYPE_CHECKING:
-    from attnlab.data import Corpus
-    from attnlab.landscape import Problem
-    from attnlab.models import WordAttention
-
-_SEEN = 1_000_000  # words of the corpus from which on a polish would take too long
 _TRIES = 6  # penalties tried
 _ROUGH = 1e-6  # gradient with which a trial ends
 _FEW, _STEPS = 300, 3000  # of L-BFGS, in a trial and in the end
@@ -37,10 +45,6 @@ def compact_model(score: np.ndarray, table: np.ndarray, classes: int) -> WordAtt
     >>> model.scores().tolist(), model.head(model.embeddings[0]).tolist()
     ([0.0, 1.0], [2.0, 0.0])
     """
-    import jax.numpy as jnp
-
-    from attnlab.models import LinearHead, WordAttention
-
     columns = table.shape[1]
     weight = np.eye(columns, classes)
     return WordAttention(
@@ -53,9 +57,7 @@ def compact_model(score: np.ndarray, table: np.ndarray, classes: int) -> WordAtt
 
 @dataclass(frozen=True, eq=False)
 class Stopped:
-    """What was found: data sets ``"ends"``, ``"agreement"``, ``"path"``, ``"polish"``, and why one
-    is missing.
-    """
+    """What was found: data sets by name, and for one that is missing why."""
 
     data: dict[str, xr.Dataset]
     absent: dict[str, str]
@@ -73,35 +75,33 @@ def where_stopped(
     Of more than 20 000 training texts so many, drawn once, stand for all; test texts are all looked
     at.
 
-    - ``"ends"`` (seed): ``accuracy_test``; ``loss``; ``gradient`` ‖∇L‖_∞, ``sharpness`` λ_max (nan
-      if not converged), ``trace`` with ``trace_error``, of the training loss in the coordinates
-      that descent moves: scores over |q|, and the table, an orthonormal column at a time.
-    - ``"agreement"`` (seed, other): share of test sentences with the same answer.
-    - ``"path"`` (t): the training loss on the straight line between the first two seeds, scores and
-      tables mixed.
-    - ``"polish"`` (seed): the stationary point that a penalty l2 has near the first seed's end, at
-      the same training loss: ``l2``, ``loss``, ``gradient``, ``accuracy_test``, ``kind`` as
-      certified.
+    Gradient and curvature are those of the training loss in the coordinates that descent moves:
+    scores over |q|, and the table, an orthonormal column at a time. The path is the straight line
+    between the first two seeds, scores and tables mixed. The polish is the stationary point that a
+    penalty has near the first seed's end, at the same training loss.
     """
     words = int(train.counts.sum())
-    train, _ = some_of(train, CURVATURE)
+    train, _ = thinning.some_of(train, thinning.CURVATURE)
     problems = [
         _problem(model, norm, train) for model, norm in zip(models, query_norms, strict=True)
     ]
     answers = [_answers(model, test) for model in models]
-    data = {"ends": _ends(problems, answers, test, seeds), "agreement": _agreement(answers, seeds)}
+    data = {
+        Ends.label: _ends(problems, answers, test, seeds),
+        Agreement.label: _agreement(answers, seeds),
+    }
     absent: dict[str, str] = {}
     if len(models) > 1:
-        data["path"] = _path(models, query_norms[0], train)
+        data[PATH] = _path(models, query_norms[0], train)
     else:
-        absent["path"] = "one seed was trained; a way between two needs two"
-    if words > _SEEN:
-        absent["polish"] = (
-            f"more than {_SEEN:,} training words: a polish to a stationary point would take too "
+        absent[PATH] = "one seed was trained; a way between two needs two"
+    if words > thinning.POLISHED:
+        absent[Polish.label] = (
+            f"more than {thinning.POLISHED:,} training words: a polish to a stationary point would take too "
             "long"
         )
     else:
-        data["polish"] = _polish(problems[0], train, test, seeds[0])
+        data[Polish.label] = _polish(problems[0], train, test, seeds[0])
     return Stopped(data, absent)
 
 
@@ -109,11 +109,6 @@ def _problem(model: WordAttention, query_norm: float, train: Corpus, l2: float =
     """The training loss; the query has the length that it had in training, so that the metric is
     descent's.
     """
-    import equinox as eqx
-    import jax.numpy as jnp
-
-    from attnlab.landscape import reduced_problem
-
     scaled = eqx.tree_at(
         lambda m: [m.query, m.keys],
         model,
@@ -123,27 +118,23 @@ def _problem(model: WordAttention, query_norm: float, train: Corpus, l2: float =
 
 
 def _answers(model: WordAttention, corpus: Corpus) -> np.ndarray:
-    from attnlab.models import Incidence, pooled_logits
-
     return np.asarray(pooled_logits(model, Incidence.of(corpus, "float64"))).argmax(axis=1)
 
 
 def _ends(
     problems: list[Problem], answers: list[np.ndarray], test: Corpus, seeds: list[int]
 ) -> xr.Dataset:
-    from attnlab.landscape import extremes, trace
-
     rows = []
     for problem, answer in zip(problems, answers, strict=True):
         top, total = extremes(problem, ends="largest", max_depth=128).largest[0], trace(problem)
         rows.append(
             {
-                "accuracy_test": float((answer == test.labels).mean()),
-                "loss": float(problem.value(problem.start)),
-                "gradient": float(np.abs(np.asarray(problem.gradient(problem.start))).max()),
-                "sharpness": top.value if top.converged else np.nan,
-                "trace": total.estimate,
-                "trace_error": total.standard_error,
+                Ends.accuracy_test: float((answer == test.labels).mean()),
+                Ends.loss: float(problem.value(problem.start)),
+                Ends.gradient: float(np.abs(np.asarray(problem.gradient(problem.start))).max()),
+                Ends.sharpness: top.value if top.converged else np.nan,
+                Ends.trace: total.estimate,
+                Ends.trace_error: total.standard_error,
             }
         )
     columns = {name: ("seed", np.array([row[name] for row in rows])) for name in rows[0]}
@@ -152,12 +143,12 @@ def _ends(
 
 def _agreement(answers: list[np.ndarray], seeds: list[int]) -> xr.Dataset:
     share = [[float((a == b).mean()) for b in answers] for a in answers]
-    return xr.Dataset({"share": (("seed", "other"), share)}, {"seed": seeds, "other": seeds})
+    return xr.Dataset(
+        {Agreement.share: (("seed", "other"), share)}, {"seed": seeds, "other": seeds}
+    )
 
 
 def _path(models: list[WordAttention], query_norm: float, train: Corpus) -> xr.Dataset:
-    from attnlab.landscape import straight_path
-
     one, other = (_problem(model, query_norm, train) for model in models[:2])
     path = straight_path(one, one.start, other.start, points=51)
     return path.data.assign_attrs(barrier=path.barrier, place=path.place, height=path.height)
@@ -167,11 +158,6 @@ def _polish(problem: Problem, train: Corpus, test: Corpus, seed: int) -> xr.Data
     """Choose the penalty so that the stationary point near the end of training has its training
     loss.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from attnlab.landscape import certify, minimise
-
     wanted = float(problem.value(problem.start))
     l2, theta = _matching_penalty(problem, wanted)
     penalised = dataclasses.replace(problem, l2=jnp.asarray(l2, problem.start.dtype))
@@ -183,13 +169,13 @@ def _polish(problem: Problem, train: Corpus, test: Corpus, seed: int) -> xr.Data
     certificate = certify(penalised, theta)
     model: Any = penalised.model(theta)
     columns = {
-        "l2": l2,
-        "loss": float(found.loss[0]),
-        "gradient": certificate.gradient,
-        "accuracy_test": float((_answers(model.expand(), test) == test.labels).mean()),
-        "kind": certificate.kind,
-        "certificate": str(certificate),
-        "trained_loss": wanted,
+        Polish.l2: l2,
+        Polish.loss: float(found.loss[0]),
+        Polish.gradient: certificate.gradient,
+        Polish.accuracy_test: float((_answers(model.expand(), test) == test.labels).mean()),
+        Polish.kind: certificate.kind,
+        Polish.certificate: str(certificate),
+        Polish.trained_loss: wanted,
     }
     return xr.Dataset(
         {name: ("seed", [value]) for name, value in columns.items()}, {"seed": [seed]}
@@ -203,10 +189,6 @@ def _matching_penalty(problem: Problem, wanted: float) -> tuple[float, Any]:
     At a stationary point λθ = −∇L, which gives a first guess at the end of training; then the
     secant rule in logarithms, on points that are found roughly.
     """
-    import jax.numpy as jnp
-
-    from attnlab.landscape import minimise
-
     theta, gradient = problem.start, problem.gradient(problem.start)
     pulled = float(-jnp.vdot(theta, gradient) / jnp.vdot(theta, theta))
     places, losses = [float(np.log(np.clip(pulled, 1e-8, 0.1)))], []
