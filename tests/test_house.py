@@ -101,3 +101,9 @@ def test_the_formatter_has_no_exceptions():
     marks = ("fmt: " + "skip", "fmt: " + "off")
     found = [p.name for p in SOURCE.rglob("*.py") if any(m in p.read_text("utf-8") for m in marks)]
     assert found == []
+
+
+def test_what_the_lab_replaced_is_gone():
+    assert [
+        name for name in ("studies", "claims", "tasks") if (SOURCE / "attnlab" / name).exists()
+    ] == []

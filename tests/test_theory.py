@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from attnlab.claims import resolve
+from attnlab.papers import resolve
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = (".ci", "benchmarks", "docs", "src", "tests", "tools")
@@ -66,7 +66,7 @@ def test_names_of_the_library_exist():
 
 
 def test_claims_are_named_and_exist():
-    claims = {claim.id for claim in resolve([], text="rotten-tomatoes")}
+    claims = {claim.id for claim in resolve([], corpus="rotten-tomatoes")}
     groups = "|".join(sorted({claim.split(".")[0] for claim in claims}))
     named = set(re.findall(rf"`((?:{groups})\.\w+)`", PAGE))
     assert named == claims
