@@ -44,7 +44,7 @@ def try_section(
         ),
         cards=cards,
         figures=tuple(figures),
-        how_measured="Uniform is mean pooling. “attnlab compare --file” has the long form: more "
+        how_measured="Uniform is mean pooling. “attnlab compare FILES” has the long form: more "
         "variants, learning "
         "curves, the labels that each needs, and what is only speed.",
     )
