@@ -18,6 +18,7 @@ SCHEMA = 1
 COMMANDS = {
     "claims": "attnlab reproduce",
     "dynamics": "attnlab dynamics",
+    "samples": "attnlab samples",
     "digits": "attnlab digits",
     "landscape": "attnlab landscape",
     "study": "attnlab study",
