@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _DEPTHS = (1, 2, 3)
 _DEEPEST = _DEPTHS[-1]
-_SEEDS = 12  # of learned stacks: with fewer, no share of seeds is known to lie below a quarter
+_SEEDS = 12  # at least, of learned stacks: a share is asked of them
 _CHEAP = given_interval <= 4  # times the samples of one layer
 _RARE = share <= 0.25
 
