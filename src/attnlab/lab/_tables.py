@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from attnlab._errors import AttnlabError
@@ -17,7 +17,8 @@ class Variable(str):
     """The name of a variable, which also selects its values from measured data.
 
     It is a string, so that ``dataset[Losses.training]`` works; called with all data sets of a
-    record it gives its values, ``Losses.training(data, head="fixed")``, at some labels.
+    record it gives its values, ``Losses.training(data, head="fixed")``, at some labels. As it is
+    callable, xarray's methods that also take functions need ``str(Losses.training)``.
     """
 
     table: str
@@ -34,6 +35,10 @@ class Variable(str):
     def __call__(self, data: Data, /, **chosen: Any) -> xr.DataArray:
         """Its values in the measured data, at some labels of its dimensions."""
         return data[self.table][str(self)].sel(chosen)
+
+    def at(self, **chosen: Any) -> Callable[[Data], xr.DataArray]:
+        """The measurement of a criterion: its values at some labels, once there are data."""
+        return lambda data: self(data, **chosen)
 
 
 class _Declaration:

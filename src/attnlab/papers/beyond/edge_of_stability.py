@@ -63,7 +63,7 @@ def at_the_edge(step_size: float) -> Criterion:
     """That training with this step ends at the edge."""
     return Criterion(
         f"λ_max · step / 2, step {step_size:g}",
-        lambda data: Edge.last(data, step_size=step_size),
+        Edge.last.at(step_size=step_size),
         mean.between(*_BAND),
     )
 

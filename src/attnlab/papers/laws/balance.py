@@ -9,17 +9,17 @@ from attnlab.report import DotRow, Figure, band_figure, dots_figure, head_name
 
 _LINEAR = Criterion(
     "drift / ‖WWᵀ‖, linear head, step 0.1",
-    lambda data: Laws.balance_error(data, head="linear"),
+    Laws.balance_error.at(head="linear"),
     every_run <= 3e-4,
 )
 _TWO_LAYER = Criterion(
     "drift / ‖WWᵀ‖, two-layer head, step 0.1",
-    lambda data: Laws.balance_error(data, head="two_layer"),
+    Laws.balance_error.at(head="two_layer"),
     every_run <= 1e-3,
 )
 _FIXED = Criterion(
     "drift / ‖WWᵀ‖, fixed head",
-    lambda data: Laws.balance_error(data, head="fixed"),
+    Laws.balance_error.at(head="fixed"),
     pooled_min <= 0.5,
 )
 ROUGHLY_KEPT = _TWO_LAYER.limit  # a drift up to here is called kept
@@ -73,12 +73,12 @@ claim = Claim(
         _TWO_LAYER,
         Criterion(
             "exponent of the drift in the step, linear head",
-            lambda data: StepSizes.slope(data, head="linear"),
+            StepSizes.slope.at(head="linear"),
             mean.between(0.9, 1.1),
         ),
         Criterion(
             "exponent of the drift in the step, two-layer head",
-            lambda data: StepSizes.slope(data, head="two_layer"),
+            StepSizes.slope.at(head="two_layer"),
             mean.between(0.9, 1.1),
         ),
     ),

@@ -13,7 +13,7 @@ _DESCENT = Criterion(
 )
 _MOMENTUM = Criterion(
     "relative error, momentum",
-    lambda data: Rules.identity_error(data, rule=["momentum 0.9"]),
+    Rules.identity_error.at(rule=["momentum 0.9"]),
     every_run <= IDENTITY_ROUNDING,
 )
 

@@ -26,7 +26,7 @@ _MOSTLY = 0.05  # an error up to here is called roughly kept
 
 def _under(error: Variable, *rules: str) -> Measure:
     """An error under some rules, at every step."""
-    return lambda data: error(data, rule=list(rules))
+    return error.at(rule=list(rules))
 
 
 def _largest(error: Variable, rule: str) -> Measure:

@@ -64,7 +64,7 @@ def _right(name: str, student: str) -> Criterion:
     """The share of test digits that a student reads right with the most images."""
     return Criterion(
         name,
-        lambda data: Digits.accuracy(data, student=student, task=_TASK, size=_IMAGES),
+        Digits.accuracy.at(student=student, task=_TASK, size=_IMAGES),
         mean >= _ACCURACY,
     )
 

@@ -22,7 +22,7 @@ def falls(model: str, words: str) -> Criterion:
     """That the median error of a model falls at least like the square root of n."""
     return Criterion(
         f"exponent of the median error in n, {words}",
-        lambda data: Minima.fall(data, model=model),
+        Minima.fall.at(model=model),
         median <= _EXPONENT,
     )
 

@@ -85,7 +85,7 @@ def flatter(model: str, words: str) -> tuple[Criterion, ...]:
     """That a model's minima are at least twice as flat as the baseline's, by two measures."""
 
     def of(measure: str) -> Any:
-        return lambda data: Flatness.ratio(data, model=model, measure=measure)
+        return Flatness.ratio.at(model=model, measure=measure)
 
     return (
         Criterion(f"trace of the Hessian, {words}", of("trace"), median_ratio <= HALF),

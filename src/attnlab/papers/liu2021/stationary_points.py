@@ -135,7 +135,7 @@ claim = Claim(
     criteria=(
         Criterion(
             "share of good stationary points, known gate",
-            lambda data: Saddles.good(data, model="known-attention"),
+            Saddles.good.at(model="known-attention"),
             share >= 0.95,
         ),
     ),

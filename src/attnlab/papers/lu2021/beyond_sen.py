@@ -84,7 +84,7 @@ def _survives(name: str, measure: Measure) -> Criterion:
 
 
 def _of_setting(name: str) -> Criterion:
-    return _survives(name, lambda data: Beyond.sen_error(data, setting=name))
+    return _survives(name, Beyond.sen_error.at(setting=name))
 
 
 def figures(data: Data) -> list[Figure]:
@@ -173,7 +173,7 @@ claim = Claim(
             (
                 _survives(
                     f"{_OWN}, |q| × 1.2",
-                    lambda data: Beyond.sen_error_wrong_query(data, setting=_OWN),
+                    Beyond.sen_error_wrong_query.at(setting=_OWN),
                 ),
             ),
         ),

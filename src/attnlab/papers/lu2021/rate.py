@@ -65,12 +65,12 @@ claim = Claim(
     criteria=(
         Criterion(
             "exponent of the loss, 1e9 to 1e12",
-            lambda data: Far.loss_exponent(data, head="fixed"),
+            Far.loss_exponent.at(head="fixed"),
             mean.between(-1.02, -0.98),
         ),
         Criterion(
             "ds / d log log τ, 1e9 to 1e12",
-            lambda data: Far.score_rate(data, head="fixed"),
+            Far.score_rate.at(head="fixed"),
             mean.between(1.8, 2.2),
         ),
     ),
@@ -81,7 +81,7 @@ claim = Claim(
             (
                 Criterion(
                     "ds / d log τ, late over early",
-                    lambda data: Far.score_slowdown(data, head="fixed"),
+                    Far.score_slowdown.at(head="fixed"),
                     mean.between(0.9, 1.1),
                 ),
             ),

@@ -14,13 +14,7 @@ _P95, _MAX, _FINAL = 0.02, 0.04, 0.015  # relative errors of the score
 def within(score: Variable, final: Variable, note: str = "") -> tuple[Criterion, ...]:
     """The claim's bounds on the error of the score, along training and at its end."""
     along = "error of the score along training"
-
-    def error(data: Data):
-        return score(data, head="fixed")
-
-    def final_error(data: Data):
-        return final(data, head="fixed")
-
+    error, final_error = score.at(head="fixed"), final.at(head="fixed")
     return (
         Criterion(f"{along}, p95{note}", error, pooled_p95 <= _P95),
         Criterion(f"{along}, max{note}", error, every_run <= _MAX),

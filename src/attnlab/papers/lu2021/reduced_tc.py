@@ -13,16 +13,13 @@ _ONSET, _FINAL = 0.025, 0.03  # relative errors of the onset and of the final sc
 
 def within(onset: Variable, final: Variable, note: str = "") -> tuple[Criterion, ...]:
     """The claim's bounds on the errors of the onset and of the final score."""
-
-    def onset_error(data: Data):
-        return onset(data, head="linear")
-
-    def final_error(data: Data):
-        return final(data, head="linear")
-
     return (
-        Criterion(f"error of the onset time, max{note}", onset_error, every_run <= _ONSET),
-        Criterion(f"error of the final score, max{note}", final_error, every_run <= _FINAL),
+        Criterion(
+            f"error of the onset time, max{note}", onset.at(head="linear"), every_run <= _ONSET
+        ),
+        Criterion(
+            f"error of the final score, max{note}", final.at(head="linear"), every_run <= _FINAL
+        ),
     )
 
 

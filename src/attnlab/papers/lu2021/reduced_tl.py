@@ -13,16 +13,13 @@ _ONSET, _FINAL = 0.04, 0.15  # relative errors of the onset and of the final sco
 
 def within(onset: Variable, final: Variable, note: str = "") -> tuple[Criterion, ...]:
     """The claim's bounds on the errors of the onset and of the final score."""
-
-    def onset_error(data: Data):
-        return onset(data, head="two_layer")
-
-    def final_error(data: Data):
-        return final(data, head="two_layer")
-
     return (
-        Criterion(f"error of the onset time, p90{note}", onset_error, pooled_p90 <= _ONSET),
-        Criterion(f"error of the final score, p90{note}", final_error, pooled_p90 <= _FINAL),
+        Criterion(
+            f"error of the onset time, p90{note}", onset.at(head="two_layer"), pooled_p90 <= _ONSET
+        ),
+        Criterion(
+            f"error of the final score, p90{note}", final.at(head="two_layer"), pooled_p90 <= _FINAL
+        ),
     )
 
 

@@ -40,9 +40,9 @@ def within(prefix: str, measure: Measure) -> tuple[Criterion, ...]:
     )
 
 
-def corrected(data: Data, head: str | list[str]) -> xr.DataArray:
+def corrected(head: str | list[str]) -> Measure:
     """Error of the form corrected for finite steps; before step 10 there is little to correct."""
-    return Reference.sen_error_corrected(data, head=head, step=slice(10, None))
+    return Reference.sen_error_corrected.at(head=head, step=slice(10, None))
 
 
 def late_ratio(data: Data) -> xr.DataArray:
@@ -132,21 +132,21 @@ claim = Claim(
     criteria=(
         *within(
             "relative error, fixed and linear head",
-            lambda data: Reference.sen_error(data, head=_SIMPLE),
+            Reference.sen_error.at(head=_SIMPLE),
         ),
         Criterion(
             "with I₁ from step 10, fixed and linear head, max",
-            lambda data: corrected(data, _SIMPLE),
+            corrected(_SIMPLE),
             every_run <= 0.005,
         ),
         Criterion(
             "with I₁ from step 10, two-layer head, p95",
-            lambda data: corrected(data, "two_layer"),
+            corrected("two_layer"),
             pooled_p95 <= 0.005,
         ),
         Criterion(
             "with I₁ from step 10, two-layer head, max",
-            lambda data: corrected(data, "two_layer"),
+            corrected("two_layer"),
             every_run <= 0.04,
         ),
         Criterion(
@@ -159,7 +159,7 @@ claim = Claim(
         Control(
             "wrong query",
             "|q| taken 1.2 times too large must not fit.",
-            within("|q| × 1.2", lambda data: Reference.sen_error_wrong_query(data, head=_SIMPLE)),
+            within("|q| × 1.2", Reference.sen_error_wrong_query.at(head=_SIMPLE)),
         ),
         Control(
             "Adam",
