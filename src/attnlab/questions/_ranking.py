@@ -98,8 +98,6 @@ def measure_comparison(
         level=LEVEL,
         falling=int(falling),
     )
-    Compared.check(table)
-    Ranking.check(ranking)
     return {Compared.label: table, Ranking.label: ranking}
 
 

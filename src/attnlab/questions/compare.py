@@ -340,6 +340,9 @@ class Compare(Experiment[CompareSettings]):
             data[Longer.label] = compare_longer(
                 curves, longer, score=settings.score, steps=steps, against=settings.reference
             )
+        for table in (Compared, Ranking, Course, Longer, Dropping):
+            if table.label in data:
+                table.check(table.of(data))
         return data
 
     def answers(self, settings: CompareSettings, data: Data, found: Mapping[str, Any]) -> Answers:
@@ -447,7 +450,6 @@ def _course(arms: Mapping[str, xr.Dataset]) -> xr.Dataset:
         names = {name: name.removeprefix("course_") for name in _course_names(arm)}
         parts.append(arm[list(names)].rename(names))
     course = al.lab.along(parts, "student", list(arms), join="outer")
-    Course.check(course)
     return course.drop_vars("size", errors="ignore")
 
 
