@@ -27,6 +27,27 @@ SMALL: dict[str, dict[str, Any]] = {
         "test_sentences": 20,
         "dictionary": 30,
     },
+    "attnlab.papers.lu2021.text_runs:train_text": {
+        "steps": 100,
+        "every": 50,
+        "embedding_dim": 4,
+        "permutations": 5,
+        "query_std": 1.0,
+        "top": 20,
+    },
+    "attnlab.papers.liu2021.text_runs:fit_text_student": {
+        "sizes": (50, 100),
+        "steps": 10,
+        "step_sizes": (0.003,),
+    },
+    "attnlab.studies._pooling:fit_pooling": {
+        "sizes": (8, 16),
+        "sentences": 16,
+        "steps": 10,
+        "dictionary": 30,
+        "valid_sentences": 20,
+        "test_sentences": 20,
+    },
 }
 SEEDS = 2
 CLAIMS = claims(ROTTEN_TOMATOES)

@@ -12,6 +12,7 @@ import pytest
 import attnlab.training
 from attnlab import AttnlabError
 from attnlab.data import Corpus
+from attnlab.data.thinning import shortened
 from attnlab.models import WordAttentionConfig, literal_logits, make_normaliser
 from attnlab.runs import RunContext
 from attnlab.studies._compare_course import onset_step
@@ -32,7 +33,6 @@ from attnlab.studies._compare_words import (
     _samples,
     fit_words,
 )
-from attnlab.studies._text_sample import shortened
 
 CONTEXT = RunContext(0, 0, "0" * 16)
 SMALL = CompareSettings(

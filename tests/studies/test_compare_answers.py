@@ -11,9 +11,9 @@ import pytest
 import xarray as xr
 
 from attnlab import AttnlabError
+from attnlab.data import TextSource
 from attnlab.studies import (
     Comparison,
-    TextSource,
     checked_folder,
     explore_compare,
     measure_comparison,
