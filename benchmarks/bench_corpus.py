@@ -56,7 +56,7 @@ def child(folder: Path) -> dict[str, float]:
     """Read and index a file, then train one epoch; CPU seconds of each, and the largest memory so
     far after each.
     """
-    from attnlab.studies import TextSource, prepare_texts
+    from attnlab.data import TextSource, prepare_texts
 
     def prepare(name: str) -> Any:
         # All words are known at every size: a limit below what is there would make large corpora

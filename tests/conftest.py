@@ -1,6 +1,7 @@
 """One thread, strict types and shapes: silent broadcasting and silent rounding are errors in tests."""
 
 import os
+import shutil
 import signal
 
 # A process that a shell starts in the background ignores Ctrl-C; the tests of Ctrl-C would wait for
@@ -29,3 +30,20 @@ def _forget_programs():
     """
     yield
     jax.clear_caches()
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory):
+    """A headless Chromium for all tests that look at a page."""
+    program = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
+    if program is None:
+        pytest.skip("no chromium on PATH: pages are not opened (Debian: apt-get install chromium)")
+    from tests.headless import Browser
+
+    browser = Browser(program, tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()

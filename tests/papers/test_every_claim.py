@@ -87,6 +87,19 @@ SMALL: dict[str, dict[str, Any]] = {
         "test_points": 20,
         "valid_points": 10,
     },
+    "attnlab.papers.lu2021.text_runs:train_text": {
+        "steps": 100,
+        "every": 50,
+        "embedding_dim": 4,
+        "permutations": 5,
+        "query_std": 1.0,
+        "top": 20,
+    },
+    "attnlab.papers.liu2021.text_runs:fit_text_student": {
+        "sizes": (50, 100),
+        "steps": 10,
+        "step_sizes": (0.003,),
+    },
 }
 # Settings that runs of one sweep need besides.
 OF_SWEEP: dict[str, dict[str, Any]] = {

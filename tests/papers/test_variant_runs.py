@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from attnlab.studies._text_sample import shortened
 
 from attnlab import AttnlabError
 from attnlab.data import Corpus
+from attnlab.data.thinning import shortened
 from attnlab.models import WordAttentionConfig, literal_logits, make_normaliser
 from attnlab.papers.liu2021 import variant_runs
 from attnlab.papers.liu2021.variant_runs import (

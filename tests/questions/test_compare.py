@@ -15,8 +15,8 @@ from attnlab.questions import compare as module
 from attnlab.questions._ranking import Compared, Longer, Ranking, seeds_needed
 from attnlab.questions.advise import AdviseSettings
 from attnlab.questions.compare import CompareSettings, Course, Dropping
+from tests.papers.texts import sentences
 from tests.questions.made_up import WORK
-from tests.studies.texts import sentences
 
 COMPARE = questions()["compare"]
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 import numpy as np
@@ -126,20 +125,3 @@ def evil_page() -> Page:
     return Page(
         EVIL, EVIL, EVIL, (first, second, third), provenance={EVIL: f"{EVIL} \u2028 ]]> <!--"}
     )
-
-
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory: pytest.TempPathFactory):
-    """A headless Chromium for all tests that look at a page."""
-    program = (
-        shutil.which("chromium")
-        or shutil.which("chromium-browser")
-        or shutil.which("google-chrome")
-    )
-    if program is None:
-        pytest.skip("no chromium on PATH: pages are not opened (Debian: apt-get install chromium)")
-    from headless import Browser
-
-    browser = Browser(program, tmp_path_factory.mktemp("profile"))
-    yield browser
-    browser.close()

@@ -368,27 +368,26 @@ def test_a_folder_that_is_mapped_into_memory_has_a_copy_here(url, tmp_path, monk
 
 
 def test_a_corpus_at_a_url_is_opened_from_a_copy(url, tmp_path, monkeypatch):
-    from attnlab.studies import TextSource
-    from attnlab.studies._exploration import corpus_folder, shared_corpus
-    from attnlab.studies._text_prepare import is_prepared, open_prepared, prepare_texts
+    from attnlab.data import TextSource, is_prepared, prepare_in, text_parts
 
     rows = [f"word{k} {'good' if k % 2 else 'bad'},{'pos' if k % 2 else 'neg'}" for k in range(60)]
     (tmp_path / "texts.csv").write_text("\n".join(["text,label", *rows]))
-    prepared = prepare_texts(TextSource((str(tmp_path / "texts.csv"),), text="text", label="label"))
-    opened = []
+    source = TextSource((str(tmp_path / "texts.csv"),), text="text", label="label")
     monkeypatch.setenv("ATTNLAB_CACHE", str(tmp_path / "first"))
-    stored = shared_corpus(prepared.save(corpus_folder(place(url))), place(url))
-    assert str(stored) == f"{url}/corpus/{prepared.hash}"
+    prepared = prepare_in(source, place(url))
+    assert str(prepared.place) == f"{url}/corpus/{prepared.hash}"
     for cache in ("first", "second"):  # the machine that prepared it, and one that only computes
         monkeypatch.setenv("ATTNLAB_CACHE", str(tmp_path / cache))
-        assert is_prepared(str(stored))
-        opened.append(open_prepared(str(stored)))
+        assert is_prepared(str(prepared.place))
+        text_parts.cache_clear()
+        parts = text_parts(str(prepared.place))
+        assert (parts.train, parts.valid, parts.test) == (
+            prepared.train,
+            prepared.valid,
+            prepared.test,
+        )
+        assert parts.hash == prepared.hash
     assert not is_prepared(f"{url}/elsewhere")
-    for one in opened:
-        assert [corpus.content_hash for corpus in one[:3]] == [
-            corpus.content_hash for corpus in (prepared.train, prepared.valid, prepared.test)
-        ]
-        assert one[4] == prepared.hash
 
 
 def test_a_folder_may_hold_one_of_its_own_name(url):

@@ -22,14 +22,17 @@ _AT_ONCE = 4096
 
 
 def predict(
-    model: Annotated[
-        str,
-        typer.Argument(help="The folder of a model: OUT/model of `attnlab study`, or OUT itself."),
-    ],
-    file: Annotated[
+    files: Annotated[
         list[str],
         typer.Argument(help="Texts: CSV, TSV, JSON Lines, Parquet or lines, also gzip’d."),
     ],
+    model: Annotated[
+        str,
+        typer.Option(
+            help="The folder of a model: OUT/model of `attnlab study`, or OUT itself.",
+            metavar="PATH|URL",
+        ),
+    ] = "study",
     text: Annotated[str | None, typer.Option(help="The column with the texts.")] = None,
     format: Annotated[
         str | None, typer.Option(help="csv, tsv, jsonl, parquet or lines; else guessed.")
@@ -56,9 +59,9 @@ def predict(
 
     Examples:
 
-        attnlab predict study/model new.csv --text review --out labelled.csv
+        attnlab predict new.csv --text review --out labelled.csv
 
-        attnlab predict study lines.txt --format lines
+        attnlab predict lines.txt --format lines --model mine/model
     """
     from attnlab.data import read_texts
     from attnlab.estimators import load_classifier
@@ -68,7 +71,7 @@ def predict(
         folder = folder / "model" if is_file(folder / "model" / "model.json") else folder
         classifier = load_classifier(folder, tokenizer=tokenizer)
     texts = read_texts(
-        file, text=text, format=format, encoding=encoding, header=header, labelled=False
+        files, text=text, format=format, encoding=encoding, header=header, labelled=False
     )
     for entry in texts.dropped:
         typer.echo(f"attnlab: left out: {entry}", err=True)

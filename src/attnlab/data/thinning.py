@@ -62,8 +62,11 @@ def shortened(corpus: Corpus, most: int, rng: np.random.Generator) -> Corpus:
     )
 
 
-def permutations_for(corpus: Corpus, asked: int) -> int:
-    """How many permutations of labels are affordable for so many words: as asked, or fewer, and at
-    least 20.
+def permutations_for(words: int, asked: int) -> int:
+    """How many permutations of labels are affordable for so many words of all texts: as asked, or
+    fewer, and at least 20.
+
+    >>> [permutations_for(words, 200) for words in (6, 10_000_000, 1_000_000_000)]
+    [200, 40, 20]
     """
-    return min(asked, max(_FEWEST, _PERMUTED // max(len(corpus.words), 1)))
+    return min(asked, max(_FEWEST, _PERMUTED // max(words, 1)))

@@ -98,7 +98,7 @@ def _labelled(
         labels = np.random.default_rng(permuted).permutation(corpus.labels)
         corpus = dataclasses.replace(corpus, labels=labels)
     return corpus, excess_purity(
-        corpus, seed=0, permutations=thinning.permutations_for(corpus, permutations)
+        corpus, seed=0, permutations=thinning.permutations_for(len(corpus.words), permutations)
     )
 
 

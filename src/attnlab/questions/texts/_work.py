@@ -205,7 +205,7 @@ def sampled(prepared: Prepared, *, labels: int, variants: bool) -> list[dict[str
     """
     train, valid, test = (len(part) for part in (prepared.train, prepared.valid, prepared.test))
     asked = TextSettings().permutations
-    permuted = thinning.permutations_for(prepared.train, asked)
+    permuted = thinning.permutations_for(len(prepared.train.words), asked)
     course, curves = "loss and accuracy along training", "learning curves"
     attended = "attended words and words that compete"
     ends = "where training stopped: loss, gradient, curvature, barrier"

@@ -1,4 +1,6 @@
-"""One run on made-up reviews against the same run put together by hand; sources and their mistakes."""
+"""One run on made-up reviews against the same run put together by hand, and what claims judge."""
+
+from __future__ import annotations
 
 import dataclasses
 
@@ -6,17 +8,18 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from attnlab import AttnlabError
-from attnlab._errors import MissingData
-from attnlab.data import Corpus, Texts, _movies
+from attnlab import AttnlabError, complexity
+from attnlab.data import text_parts
 from attnlab.dynamics import attended, deletion_test, excess_purity, text_sen
+from attnlab.lab import Grid, split_arms
 from attnlab.models import WordAttentionConfig
+from attnlab.papers.liu2021 import text as pooling
+from attnlab.papers.lu2021.text_runs import train_text
+from attnlab.papers.lu2021.text_settings import TextSettings
+from attnlab.papers.lu2021.text_sweeps import judged_part, text_sweep
 from attnlab.runs import RunContext, run_plan
-from attnlab.studies import TextSettings, _text, _text_pooling, text_parts, text_study, train_text
-from attnlab.studies._study import split_arms
-from attnlab.studies._text_claims import measure_text
 from attnlab.training import Every, GradientDescent, Loss, Norms, Scores, train
-from tests.studies.texts import BAD, GOOD, sentences, write_folder
+from tests.papers.texts import BAD, GOOD, write_folder
 
 CONTEXT = RunContext(root_seed=0, index=0, hash="00" * 16)
 TINY = {
@@ -63,16 +66,6 @@ def by_hand(folder):
     return parts, whole, best, model
 
 
-def test_the_source_is_read_as_it_stands(folder):
-    parts = text_parts(folder)
-    lines = [line.split() for line in sentences(120, 0)]
-    expected = Corpus.from_tokens([line[1:-1] for line in lines], [line[0] for line in lines])
-    assert parts.train == expected
-    assert parts.sentences[3] == " ".join(lines[3][1:])
-    assert parts.test.vocabulary == parts.train.vocabulary
-    assert not parts.is_sst2
-
-
 def test_curves_and_tables_are_those_of_the_recorded_words(run, by_hand):
     parts, whole, best, _ = by_hand
     assert int(run.best_step) == best
@@ -105,26 +98,15 @@ def test_the_deletion_test_takes_the_best_model(run, by_hand):
     assert run.deletion_flips.values[0] > run.deletion_flips.values[1]
 
 
-def test_permuted_labels_are_drawn_by_the_seed_and_keep_the_classes(folder, run):
+def test_permuted_labels_are_drawn_by_the_seed(folder, run):
     settings = TextSettings(source=folder, seed=2, permuted=True, **TINY)
-    (corpus, words), (again, _), (other, _) = (
-        _text._training(dataclasses.replace(settings, seed=seed), 0) for seed in (2, 2, 3)
-    )
-    true = text_parts(folder).train
-    assert corpus == again
-    assert corpus != other
-    assert corpus != true
-    assert corpus.labels.sum() == true.labels.sum()
-    leaning = words.excess.sel(word=[*GOOD, *BAD])
-    assert (
-        float(leaning.mean())
-        < 0.3
-        < float(excess_purity(true, seed=0).excess.sel(word=[*GOOD, *BAD]).mean())
-    )
-    control = train_text(settings, CONTEXT)
-    assert (
-        float(control.accuracy_test.isel(step=-1)) < 0.75 < float(run.accuracy_test.isel(step=-1))
-    )
+    control, again = (train_text(settings, CONTEXT) for _ in range(2))
+    other = train_text(dataclasses.replace(settings, seed=3), CONTEXT)
+    np.testing.assert_array_equal(control.loss, again.loss)
+    assert (control.loss != other.loss).any()
+    last = control.isel(step=-1)
+    assert float(last.accuracy_test) < 0.75 < float(run.accuracy_test.isel(step=-1))
+    assert float(last.attended_excess) < float(run.attended_excess.isel(step=-1))
 
 
 def test_runs_belong_to_their_texts(folder, tmp_path):
@@ -137,51 +119,6 @@ def test_runs_belong_to_their_texts(folder, tmp_path):
     assert text_parts(str(tmp_path / "copy")).hash != same.hash
 
 
-def test_one_file_has_a_fixed_split(tmp_path):
-    file = tmp_path / "all.txt"
-    file.write_text("\n".join(sentences(200, 5)), "utf-8")
-    parts = text_parts(str(file))
-    assert [len(part) for part in (parts.train, parts.valid, parts.test)] == [160, 20, 20]
-    text_parts.cache_clear()
-    assert text_parts(str(file)).hash == parts.hash
-
-
-def test_rotten_tomatoes_are_split_and_their_absence_is_told(monkeypatch):
-    lines = [line.split(" ", 1) for line in sentences(100, 1)]
-    made = Texts.of(
-        [text for _, text in lines],
-        ["negative" if label == "0" else "positive" for label, _ in lines],
-    )
-    monkeypatch.setattr("attnlab.data.load_movie_reviews", lambda source: made)
-    text_parts.cache_clear()
-    assert [
-        len(part)
-        for part in (text_parts("rotten-tomatoes").train, text_parts("rotten-tomatoes").test)
-    ] == [80, 10]
-    monkeypatch.undo()
-    monkeypatch.setattr(_movies, "_PACKAGE", "a-package-that-nobody-has")
-    text_parts.cache_clear()
-    with pytest.raises(MissingData, match=r"attnlab\[data\]"):
-        text_study().plan("quick", 8)
-    text_parts.cache_clear()
-
-
-def test_a_folder_must_say_which_file_is_which(tmp_path):
-    write_folder(tmp_path)
-    (tmp_path / "other.train").write_text("1 a\n0 b\n")
-    with pytest.raises(
-        AttnlabError,
-        match=r"one file with 'train' in its name.* found 2: made.up.train, other.train",
-    ):
-        text_parts(str(tmp_path))
-    (tmp_path / "other.train").unlink()
-    (tmp_path / "made.up.dev").unlink()
-    with pytest.raises(
-        AttnlabError, match=r"'dev' or 'valid'.* found 0: made.up.test, made.up.train"
-    ):
-        text_parts(str(tmp_path))
-
-
 def test_settings_are_checked_at_once():
     with pytest.raises(AttnlabError, match="head='two_layer': expected one of fixed, linear"):
         TextSettings(head="two_layer")
@@ -192,10 +129,10 @@ def test_settings_are_checked_at_once():
 
 
 def test_the_plan_asks_for_what_theory_does(folder):
-    study = text_study(folder)
-    assert text_study(folder) is study  # equal studies of one name are one
+    sweep = text_sweep(folder)
+    assert text_sweep(folder) is sweep  # claims of one corpus share its runs
     arms = {name: [] for name in ("linear", "fixed", "permuted")}
-    for asked in study.plan("paper", 16).runs:
+    for asked in sweep.plan("paper", 16).runs:
         assert asked.settings["data"] == text_parts(folder).hash
         arms[asked.settings["arm"]].append(TextSettings(**asked.settings))
     assert [len(runs) for runs in arms.values()] == [16, 16, 4]
@@ -228,7 +165,7 @@ def test_what_claims_judge_of_a_run():
     data = xr.Dataset(
         {name: (("seed", "step"), [values]) for name, values in curves.items()}, {"step": step}
     )
-    found = measure_text(data.assign(best_step=("seed", [30]))).isel(seed=0)
+    found = judged_part(data.assign(best_step=("seed", [30]))).isel(seed=0)
     assert float(found.best_accuracy) == 0.8
     assert float(found.best_excess) == 0.25
     assert float(found.highest_excess) == 0.3
@@ -240,17 +177,27 @@ def test_what_claims_judge_of_a_run():
     assert float(found.late_excess_rise) == pytest.approx(0.03)
 
 
-def test_the_pooling_study_measures_what_its_runs_hold(folder, tmp_path, monkeypatch):
+def test_the_pooling_sweep_measures_what_its_runs_hold(folder, tmp_path):
     """From a plan on files to the table that the claim judges."""
-    small = {"quick": {"step_sizes": (0.03,), "steps": 60}}
-    monkeypatch.setattr(_text_pooling, "_GRIDS", small)
-    study = _text_pooling.text_pooling_study.__wrapped__(str(folder))
-    results = run_plan(study.plan("quick", 2), tmp_path / "runs", processes=0, progress=False)
+    sweep = pooling.pooling_sweep(folder)
+    small = {"step_sizes": (0.03,), "steps": 60}
+    arms = {label: {**arm, **small} for label, arm in sweep.grid("quick", 2).arms.items()}
+    plan = Grid(arms, 2).plan(sweep.work, sweep.name)
+    results = run_plan(plan, tmp_path / "runs", processes=0, progress=False)
     assert results.ok
-    arms = split_arms(results.dataset())
-    table = study.measure(arms)["text pooling"]
-    ends = [float(arm.accuracy.isel(size=-1).mean()) for arm in arms.values()]
+    found = split_arms(results.dataset())
+    table = sweep.measured(found)["text pooling"]
+    ends = [float(arm.accuracy.isel(size=-1).mean()) for arm in found.values()]
     assert float(table.attrs["level"]) == pytest.approx(
         np.floor(100 * (min(ends) - 0.01) + 1e-9) / 100
     )
     assert set(table.student.values.tolist()) == {"mean-pooling", "attention-pooling"}
+    assert pooling.WORTHWHILE == complexity.WORTHWHILE
+
+
+def test_the_level_is_what_both_reach_less_a_point():
+    ends = {"attention-pooling": 0.903, "mean-pooling": 0.874}
+    accuracy = xr.DataArray(
+        [[[end]] for end in ends.values()], {"student": list(ends)}, ("student", "seed", "size")
+    )
+    assert pooling.common_level(accuracy) == pytest.approx(0.86)

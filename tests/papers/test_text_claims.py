@@ -7,9 +7,10 @@ import pytest
 import xarray as xr
 
 from attnlab import AttnlabError
-from attnlab.claims import Claim, contradicts, reproduce, text_claims
-from attnlab.studies import _text, _text_claims, text_parts, text_study
-from tests.studies.texts import write_folder
+from attnlab.data import _text_parts
+from attnlab.lab import contradicts
+from attnlab.papers import claims, resolve
+from tests.papers.texts import write_folder
 
 IDS = ["lu2021.text_sen", "lu2021.text_purity", "lu2021.text_excess", "lu2021.text_accuracy"]
 
@@ -22,8 +23,8 @@ def folder(tmp_path):
 @pytest.fixture
 def judged(folder, monkeypatch):
     """The claims as on SST-2, which is known by its numbers of sentences."""
-    monkeypatch.setattr(_text, "_SST2", (120, 40, 60))
-    return {claim.id: claim for claim in text_claims(folder)}
+    monkeypatch.setattr(_text_parts, "_SST2", (120, 40, 60))
+    return {claim.id: claim for claim in resolve(IDS, corpus=folder)}
 
 
 def arms(**changed) -> dict[str, xr.Dataset]:
@@ -62,15 +63,15 @@ def arms(**changed) -> dict[str, xr.Dataset]:
     return found
 
 
-def test_on_sst2_they_are_judged_and_elsewhere_reported(folder, judged):
+def test_on_sst2_they_are_judged_and_elsewhere_reported(judged):
     assert list(judged) == IDS
     for claim in judged.values():
         assert claim.judge(arms())["verdict"] == "holds"
-    elsewhere = [claim for source in ("rotten-tomatoes",) for claim in text_claims(source)]
+    elsewhere = resolve(IDS, corpus="rotten-tomatoes")
     for claim in elsewhere:
         assert claim.judge(arms())["verdict"] == "reported"
         assert not contradicts(claim.judge(arms(fixed_best_accuracy=0.1, fixed_best_excess=0.1)))
-    assert {study.name for claim in elsewhere for study in claim.studies} == {"text"}
+    assert {sweep.name for claim in elsewhere for sweep in claim.sweeps} == {"text"}
 
 
 @pytest.mark.parametrize(
@@ -115,37 +116,8 @@ def test_a_control_that_passes_makes_it_inconclusive(judged, claim, changed):
         )
 
 
-def test_they_run_through_and_are_not_run_without_runs(folder, tmp_path, monkeypatch):
-    whole = _text_claims.arm_plan
-    tiny = {
-        "embedding_dim": 4,
-        "steps": 100,
-        "every": 20,
-        "permutations": 20,
-        "query_std": 1.0,
-        "top": 10,
-    }
-
-    def small(work, name, arms, seeds):
-        return whole(work, name, {label: {**arm, **tiny} for label, arm in arms.items()}, seeds)
-
-    monkeypatch.setattr(_text_claims, "arm_plan", small)
-    done = reproduce(text_claims(folder), tmp_path / "out", seeds=2, processes=0, progress=False)
-    assert [entry["id"] for entry in done.claims] == IDS
-    for entry in done.claims:
-        assert entry["runs"] == {"asked": 4, "finished": 4, "failed": 0, "causes": []}
-        assert entry["verdict"] in ("reported", "inconclusive"), entry["reason"]
-    assert {name: data.sizes["seed"] for name, data in done.data.items()} == {
-        "text linear": 1,
-        "text fixed": 2,
-        "text permuted": 1,
-    }
-    assert done.data["text fixed"].attrs["content"] == text_parts(folder).hash
-    absent: Claim = text_claims(folder)[0]
-    assert absent.judge(None, absent="no data")["verdict"] == "not run"
-
-
 def test_a_wrong_path_is_told_at_once(tmp_path):
     with pytest.raises(AttnlabError, match="nowhere"):
-        text_claims(str(tmp_path / "nowhere"))
-    assert text_study(str(write_folder(tmp_path / "mine"))).name == "text mine"
+        claims(str(tmp_path / "nowhere"))
+    (claim,) = resolve(["lu2021.text_sen"], corpus=str(write_folder(tmp_path / "mine")))
+    assert claim.sweeps[0].name == "text mine"
