@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from bench_runs import HERE as WORKS
 from bench_runs import Task, trajectory
 
-from attnlab.runs import Cluster, Plan, Processes, RunContext, run_plan
+from attnlab.sweeps import Cluster, Plan, Processes, RunContext, run_plan
 
 _TRIAL_SPINS = 20_000_000
 

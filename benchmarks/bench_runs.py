@@ -19,9 +19,9 @@ import numpy as np
 import xarray as xr
 
 from attnlab._places import listed
-from attnlab.runs import Plan, Results, RunContext, Store, run_plan
-from attnlab.runs._stack import Stack
-from attnlab.runs._store import save_runs
+from attnlab.sweeps import Plan, Results, RunContext, Store, run_plan
+from attnlab.sweeps.store._stack import Stack
+from attnlab.sweeps.store._store import save_runs
 
 HERE = Path(__file__).resolve()
 

@@ -41,8 +41,8 @@ from attnlab._sealed import checksum_of
 from attnlab.cli._main import app
 from attnlab.data import Vocabulary
 from attnlab.models import TwoLayerHead, WordAttention
-from attnlab.runs import Plan, Results, Store, run_plan
 from attnlab.studies import read_exploration
+from attnlab.sweeps import Plan, Results, Store, run_plan
 
 SECONDS, GIBIBYTES = 10.0, 1.0
 OUTCOMES = (
