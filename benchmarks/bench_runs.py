@@ -141,9 +141,9 @@ def in_flight(runs: int = 10_000) -> list[dict[str, object]]:
                 most = max(
                     most, sum(len(listed(folder / part)) for part in ("", "blocks", "failures"))
                 )
-                begun = time.process_time()
+                started = time.process_time()
                 store.keep_few_files()
-                merging += time.process_time() - begun
+                merging += time.process_time() - started
                 writing += written - started
             store.consolidate()
         started = time.perf_counter()

@@ -2,7 +2,7 @@
 
 Makes a finished sweep, the folder of `attnlab dynamics` and a stored model in a temporary folder.
 Each mutation changes one of them (bits, lengths, names, JSON values, members of ZIP files); then
-the public readers look at it, and what they say is compared with what they said before. Half of the
+the public readers read it, and what they return is compared with what they returned before. Half of the
 mutations of JSON and ZIP files recompute all checksums, as somebody would who crafts a file: these
 may be read as other data, but must end in words, soon and in little memory.
 """
@@ -37,7 +37,7 @@ from typer.testing import CliRunner
 
 from attnlab import AttentionClassifier, load_classifier
 from attnlab._errors import AttnlabError
-from attnlab._sealed import checksum_of
+from attnlab._json import checksum_of
 from attnlab.cli._main import app
 from attnlab.data import Vocabulary
 from attnlab.models import TwoLayerHead, WordAttention

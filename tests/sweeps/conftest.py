@@ -75,18 +75,18 @@ def wait_for() -> Callable[[Callable[[], bool]], None]:
 
 @pytest.fixture
 def interrupt(wait_for):
-    """Ctrl-C for a script whose runs note their begin; how many had begun, and what the script said
+    """Ctrl-C for a script whose runs note their start; how many had started, and what the script printed
     when it ended.
     """
 
     def press(script: subprocess.Popen[str], diary: Path) -> tuple[int, str]:
         wait_for(lambda: len(list(diary.iterdir())) >= 6)
-        begun = len(list(diary.iterdir()))
+        started = len(list(diary.iterdir()))
         script.send_signal(signal.SIGINT)
         pressed = time.monotonic()
-        told = script.communicate(timeout=10)[0]
+        output = script.communicate(timeout=10)[0]
         assert time.monotonic() - pressed < 2.5  # two seconds, and half a one for a busy machine
-        assert "interrupted True" in told
-        return begun, told
+        assert "interrupted True" in output
+        return started, output
 
     return press

@@ -16,8 +16,7 @@ import pytest
 import xarray as xr
 
 from attnlab._errors import AttnlabError
-from attnlab._json import mismatch, parse_json
-from attnlab._sealed import checksum_of, seal
+from attnlab._json import checksum_of, mismatch, parse_json, seal
 from attnlab.sweeps import (
     Plan,
     Results,
@@ -198,7 +197,7 @@ def frame(name, size):
     [
         (
             metadata("value", lambda m: m.update(shape=[10**12])),
-            "says 250000000000 chunks, there are 1",
+            "declares 250000000000 chunks, there are 1",
         ),
         (metadata("value", huge), "other values than its chunks hold"),
         (
@@ -209,7 +208,7 @@ def frame(name, size):
         (frame("value/c/0", 2**40), "more values than its 16 bytes can hold"),
         (
             lambda m: m.update({"value/c/0": b"\x28\xb5\x2f\xfd\x00\x00\x00"}),
-            "does not say how large it is",
+            "does not declare its size",
         ),
         (
             metadata("word", lambda m: m["chunk_grid"]["configuration"].update(chunk_shape=[5])),

@@ -17,10 +17,10 @@ from distributed import Client, LocalCluster
 from attnlab._errors import AttnlabError
 from attnlab.sweeps import Cluster, Event, InProcess, Plan, Processes, Results, run_plan
 from attnlab.sweeps.executors import _chunks
-from attnlab.sweeps.executors import _dask_client as link
-from attnlab.sweeps.executors import _dask_pool as crew
+from attnlab.sweeps.executors import _dask_client as client_module
+from attnlab.sweeps.executors import _dask_pool as pool
 from attnlab.sweeps.executors import _dask_worker as worker
-from attnlab.sweeps.executors._retries import MOST_WORKER_DEATHS
+from attnlab.sweeps.executors._chunks import MOST_WORKER_DEATHS
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -123,9 +123,9 @@ def test_workers_that_do_not_see_the_store_send_what_they_have(
         stored.append(block.stem)
         return original(folder, block, data)
 
-    original = crew.save_block
-    monkeypatch.setattr(crew, "save_block", save_block)
-    monkeypatch.setattr(crew.Crew, "_probe", ("/nowhere/at/all", "token"))
+    original = pool.save_block
+    monkeypatch.setattr(pool, "save_block", save_block)
+    monkeypatch.setattr(pool.DaskPool, "_probe", ("/nowhere/at/all", "token"))
     results = run_plan(plan_of(works, "fragile", 12), tmp_path / "far", executor=Cluster(client))
     assert (results.finished, results.failed) == (6, 6)
     assert stored
@@ -137,11 +137,11 @@ def test_workers_that_do_not_see_the_store_send_what_they_have(
 def test_bytes_that_do_not_arrive_as_they_were_written_are_refused(
     works, tmp_path, client, monkeypatch
 ):
-    monkeypatch.setattr(crew.Crew, "_probe", ("/nowhere/at/all", "token"))
+    monkeypatch.setattr(pool.DaskPool, "_probe", ("/nowhere/at/all", "token"))
     another = types.SimpleNamespace(
         sha256=lambda data: types.SimpleNamespace(hexdigest=lambda: "another")
     )
-    monkeypatch.setattr(crew, "hashlib", another)
+    monkeypatch.setattr(pool, "hashlib", another)
     with pytest.raises(AttnlabError, match="did not arrive as it was written"):
         run_plan(plan_of(works, "numbers", 2), tmp_path / "far", executor=Cluster(client))
 
@@ -201,8 +201,8 @@ def test_a_run_that_always_kills_its_process_fails_alone(works, tmp_path, diary,
 
 
 def test_a_run_whose_workers_always_die_fails_in_the_end(works, tmp_path):
-    from attnlab.sweeps import Job
-    from attnlab.sweeps.executors._retries import Retries
+    from attnlab.sweeps.executors._chunks import Retries
+    from attnlab.sweeps.executors._executor import Job
 
     (tmp_path / "failures").mkdir()
     plan = plan_of(works, "numbers", 2)
@@ -232,8 +232,8 @@ def test_a_run_that_hangs_is_stopped_and_the_others_of_its_chunk_are_kept(
     (group,) = results.failures
     assert group.cause == f"took longer than the time limit of {LIMIT} s"
     assert [dict(results.plan.runs[run].settings)["seed"] for run in group.runs] == [2]
-    begun = sorted(int(path.name.split("-")[0]) for path in diary.iterdir())
-    assert begun == list(range(12)), "every run was begun once"
+    started = sorted(int(path.name.split("-")[0]) for path in diary.iterdir())
+    assert started == list(range(12)), "every run was started once"
 
 
 def test_a_run_that_hangs_with_its_whole_process_fails_alone(works, tmp_path, diary):
@@ -245,7 +245,7 @@ def test_a_run_that_hangs_with_its_whole_process_fails_alone(works, tmp_path, di
 
 
 def test_other_versions_are_refused_before_any_work(works, tmp_path, diary, client, monkeypatch):
-    monkeypatch.setattr(crew, "versions", lambda: {**worker.versions(), "jax": "0.0.1"})
+    monkeypatch.setattr(pool, "versions", lambda: {**worker.versions(), "jax": "0.0.1"})
     with pytest.raises(AttnlabError, match=r"worker tcp://127.* has jax .* \(needed: 0.0.1\)"):
         run_plan(
             plan_of(works, "numbers", 4, diary=str(diary)), tmp_path / "a", executor=Cluster(client)
@@ -256,9 +256,9 @@ def test_other_versions_are_refused_before_any_work(works, tmp_path, diary, clie
 def test_workers_without_our_functions_are_refused(works, tmp_path, client, monkeypatch):
     """As from a worker whose attnlab is missing or old: a function of a module that is only here."""
     module = types.ModuleType("only_here")
-    exec("def hello(*asked): return {}", vars(module))
+    exec("def describe(*probe): return {}", vars(module))
     monkeypatch.setitem(sys.modules, "only_here", module)
-    monkeypatch.setattr(worker, "hello", module.hello)
+    monkeypatch.setattr(worker, "describe", module.describe)
     with pytest.raises(AttnlabError, match="has no attnlab, or another one"):
         run_plan(plan_of(works, "numbers", 4), tmp_path / "a", executor=Cluster(client))
 
@@ -325,9 +325,9 @@ def test_ctrl_c_keeps_what_is_finished_and_ends_promptly(
         address=client.scheduler.address,
     )
     parent = start_script(script)
-    begun, told = interrupt(parent, diary)
-    assert "dashboard: http" in told
-    assert Results.read(folder).finished >= begun - 2
+    started, output = interrupt(parent, diary)
+    assert "dashboard: http" in output
+    assert Results.read(folder).finished >= started - 2
     wait_for(lambda: not client.processing() or not any(client.processing().values()))
 
 
@@ -388,9 +388,9 @@ def test_a_scheduler_that_goes_away_and_comes_back(
     )
     assert gone.is_set()
     assert (results.finished, results.failed) == (40, 0)
-    told = capsys.readouterr().err
-    assert told.count("is gone; waiting for it") == 1
-    assert told.count("the scheduler is back") == 1
+    output = capsys.readouterr().err
+    assert output.count("; waiting for it") == 1
+    assert output.count("the scheduler is back") == 1
     same_bits(
         results.dataset(),
         run_plan(plan_of(works, "numbers", 40), tmp_path / "b", processes=0).dataset(),
@@ -414,13 +414,13 @@ def test_ctrl_c_while_the_scheduler_is_gone(works, tmp_path, start_dask, start_s
     wait_for(lambda: len(list(folder.glob("blocks/*.zip"))) >= 1)
     scheduler.kill()
     assert parent.stdout is not None
-    while "is gone; waiting" not in (line := parent.stdout.readline()):
+    while "; waiting for it" not in (line := parent.stdout.readline()):
         assert line
     pressed = time.monotonic()
     parent.send_signal(signal.SIGINT)
-    told = parent.communicate(timeout=10)[0]
+    output = parent.communicate(timeout=10)[0]
     assert time.monotonic() - pressed < 2.5
-    assert "interrupted True" in told
+    assert "interrupted True" in output
     assert Results.read(folder).finished >= 1
 
 
@@ -429,13 +429,13 @@ def test_ctrl_c_while_the_scheduler_is_gone(works, tmp_path, start_dask, start_s
     [
         ("tcp://127.0.0.1:9", {}, "no Dask scheduler answers at tcp://127.0.0.1:9"),
         ("nowhere.json", {}, "no Dask scheduler answers at nowhere.json"),
-        (__file__, {}, "is no scheduler file"),
+        (__file__, {}, "is not a scheduler file"),
         (7, {}, "scheduler=7: expected an address"),
         ("tcp://127.0.0.1:9", {"time_limit": 0}, "time_limit=0"),
     ],
 )
 def test_mistakes_are_named(works, tmp_path, monkeypatch, scheduler, options, words):
-    monkeypatch.setattr(link, "_FIRST_SECONDS", 0.1)
-    monkeypatch.setattr(link, "_FIRST_FILE_SECONDS", 0.1)
+    monkeypatch.setattr(client_module, "_FIRST_SECONDS", 0.1)
+    monkeypatch.setattr(client_module, "_FIRST_FILE_SECONDS", 0.1)
     with pytest.raises(AttnlabError, match=words):
         run_plan(plan_of(works, "numbers", 1), tmp_path, executor=Cluster(scheduler, **options))

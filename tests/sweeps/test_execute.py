@@ -70,10 +70,14 @@ def test_workers_have_one_thread_and_a_cache(works, tmp_path):
     data = run_plan(
         Plan(f"{works}:environment", name="p", grid={"seed": [0]}), tmp_path, processes=1
     ).dataset()
-    told = dict(zip(data.name.values.tolist(), data.setting.values[0].tolist(), strict=True))
-    assert "--xla_cpu_multi_thread_eigen=false" in told["XLA_FLAGS"]
-    assert (told["OMP_NUM_THREADS"], told["NPROC"], told["JAX_PLATFORMS"]) == ("1", "1", "cpu")
-    assert Path(told["JAX_COMPILATION_CACHE_DIR"]).is_dir()
+    environment = dict(zip(data.name.values.tolist(), data.setting.values[0].tolist(), strict=True))
+    assert "--xla_cpu_multi_thread_eigen=false" in environment["XLA_FLAGS"]
+    assert (environment["OMP_NUM_THREADS"], environment["NPROC"], environment["JAX_PLATFORMS"]) == (
+        "1",
+        "1",
+        "cpu",
+    )
+    assert Path(environment["JAX_COMPILATION_CACHE_DIR"]).is_dir()
 
 
 def test_a_parent_killed_in_the_middle_goes_on_bit_for_bit(
@@ -139,10 +143,10 @@ def test_ctrl_c_keeps_what_is_finished_and_ends_promptly(
         work=f"{works}:numbers", base=base, runs=60, folder=str(folder), processes=processes
     )
     parent = start_script(script)
-    begun, _ = interrupt(parent, diary)
+    started, _ = interrupt(parent, diary)
     # All but the runs that were being computed: also those that waited in memory for their chunk to
     # be written.
-    assert Results.read(folder).finished >= begun - max(processes, 1)
+    assert Results.read(folder).finished >= started - max(processes, 1)
     assert not any(alive(pid) for pid in pids(diary) - {parent.pid})
 
 
@@ -156,9 +160,9 @@ plan = Plan.of_list({work!r}, "p", [{{"seed": s, "size": 50_000 if s == 5 else 3
 run_plan(plan, {folder!r}, processes=1)
 """.format(work=f"{works}:numbers", folder=str(tmp_path / "sweep"))
     )
-    told = start_script(script).communicate(timeout=30)[0]
-    assert "AttnlabError: cannot write to" in told
-    assert "File too large" in told
+    output = start_script(script).communicate(timeout=30)[0]
+    assert "AttnlabError: cannot write to" in output
+    assert "File too large" in output
     results = Results.read(tmp_path / "sweep")
     assert 1 <= results.finished < 6
     results.dataset()

@@ -413,9 +413,9 @@ def test_places_of_this_machine_stay_plain_paths(tmp_path):
     ],
 )
 def test_what_is_no_place_is_refused_in_words(given, words):
-    with pytest.raises(AttnlabError, match=words) as told:
+    with pytest.raises(AttnlabError, match=words) as raised:
         place(given)
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(raised.value)
 
 
 def test_a_url_that_became_a_path_is_refused(tmp_path):

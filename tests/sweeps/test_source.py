@@ -426,7 +426,7 @@ def test_reading_imports_nothing_and_knows_what_counts(plan_by, tmp_path):
 
 @pytest.mark.parametrize("executor", [Processes(2), None])
 def test_code_that_is_edited_while_a_sweep_begins(plan_by, tmp_path, executor):
-    """Workers load the file after the sweep has begun; this process has loaded it, and goes on with
+    """Workers load the file after the sweep has started; this process has loaded it, and continues with
     what it has.
     """
     plan = plan_by(4)

@@ -13,20 +13,12 @@ import pytest
 import xarray as xr
 
 from attnlab._errors import AttnlabError
+from attnlab._json import seal
 from attnlab._places import listed
-from attnlab._sealed import seal
-from attnlab.sweeps import (
-    AbstractExecutor,
-    Failure,
-    Plan,
-    Results,
-    Store,
-    StoreWarning,
-    Worker,
-    run_plan,
-)
+from attnlab.sweeps import AbstractExecutor, Plan, Results, Store, StoreWarning, run_plan
 from attnlab.sweeps._work import load_work
-from attnlab.sweeps.store._manifest import Block, read_block_label, write_block_label
+from attnlab.sweeps.executors._executor import Worker
+from attnlab.sweeps.store._manifest import Block, Failure, read_block_label, write_block_label
 from attnlab.sweeps.store._stack import Stack
 from attnlab.sweeps.store._store import _batches, _is_small, save_failures, save_runs
 

@@ -1,4 +1,4 @@
-"""All runs of a plan as one labelled data set."""
+"""Combining all runs of a plan into one labelled data set."""
 
 from __future__ import annotations
 
@@ -15,23 +15,20 @@ from attnlab.sweeps.store._stack import Column, Stack, merge
 if TYPE_CHECKING:
     import xarray as xr
 
-_MOST_BYTES, _MOST_EMPTY = (
-    2**30,
-    1000,
-)  # larger than this a variable is not made if so much of it would be missing
+# A larger variable than this is refused if so many times more of it would be missing than present.
+_MOST_BYTES, _MOST_EMPTY = 2**30, 1000
 
 
 def combine(plan: Plan, stacks: Sequence[Stack]) -> xr.Dataset:
-    """Every variable with the plan's dimensions before its own; what a missing run would have said
-    is nan.
+    """Every variable with the plan's dimensions before its own; values of missing runs are nan.
 
     - Integers and booleans become floats where runs are missing, strings become empty.
     - A coordinate that all runs share stays as it is; one that differs gets the plan's dimensions
       too.
-    - Runs whose labels of a dimension differ are put side by side under the union of the labels;
-      without labels, shorter runs end in nan.
-    - What the runs name like a field of the plan gets ``_in_run`` appended to its name; but a
-      dimension or coordinate that only repeats the field's value is dropped.
+    - Runs whose labels of a dimension differ are aligned on the union of the labels; without
+      labels, shorter runs end in nan.
+    - A variable or dimension of the runs that has the name of a field of the plan gets ``_in_run``
+      appended to its name; if it only repeats the field's value, it is dropped.
     """
     import xarray as xr
 
@@ -39,7 +36,8 @@ def combine(plan: Plan, stacks: Sequence[Stack]) -> xr.Dataset:
     parts = [_Part(stack, place) for stack in merge(_asked(stack, place) for stack in stacks)]
     settings = _settings(plan)
     taken = set(plan.shape) | set(settings)
-    parts = sorted((_apart(part, plan, taken) for part in parts), key=lambda part: min(part.places))
+    parts = [_without_settings(part, plan, taken) for part in parts]
+    parts.sort(key=lambda part: min(part.places))
     frame = _Frame(plan, parts)
     names = list(dict.fromkeys(name for part in parts for name in part.columns))
     variables = {name: frame.variable(name) for name in names if name not in frame.labels}
@@ -106,7 +104,7 @@ class _Frame:
         if shared is not None:
             return dims, shared, attrs
         outer = tuple(self._plan.shape.values())
-        flat = _room((math.prod(outer), *inner), [column.values for _, column in columns], name)
+        flat = _empty((math.prod(outer), *inner), [column.values for _, column in columns], name)
         for part, column in columns:
             self._fill(flat, part, column)
         return (*self._plan.shape, *dims), flat.reshape(*outer, *inner), attrs
@@ -151,8 +149,8 @@ def _asked(stack: Stack, place: Mapping[str, int]) -> Stack:
     return stack if len(rows) == len(stack.hashes) else stack.take(rows)
 
 
-def _apart(part: _Part, plan: Plan, taken: set[str]) -> _Part:
-    """Drop what only repeats a setting, rename what else is named like one."""
+def _without_settings(part: _Part, plan: Plan, taken: set[str]) -> _Part:
+    """Drop what only repeats a setting, rename what else has the name of one."""
     for name in taken & (set(part.columns) | set(part.sizes())):
         column = part.columns.get(name)
         settings = [plan.runs[place].settings.get(name) for place in part.places]
@@ -166,17 +164,16 @@ def _apart(part: _Part, plan: Plan, taken: set[str]) -> _Part:
             if name in column.dims:
                 part.columns = {key: _squeezed(other, name) for key, other in part.columns.items()}
         else:
-            renamed = f"{name}_in_run"
             part.columns = {
-                renamed if key == name else key: Column(
-                    tuple(renamed if dim == name else dim for dim in c.dims),
-                    c.values,
-                    c.attrs,
-                    c.is_coord,
-                )
-                for key, c in part.columns.items()
+                f"{name}_in_run" if key == name else key: _renamed(other, name, f"{name}_in_run")
+                for key, other in part.columns.items()
             }
     return part
+
+
+def _renamed(column: Column, dim: str, new: str) -> Column:
+    dims = tuple(new if one == dim else one for one in column.dims)
+    return Column(dims, column.values, column.attrs, column.is_coord)
 
 
 def _squeezed(column: Column, dim: str) -> Column:
@@ -203,7 +200,7 @@ def _labels(values: Sequence[Any]) -> np.ndarray:
 
 
 def _union(dim: str, columns: Sequence[Column]) -> np.ndarray:
-    """All labels of a dimension: numbers in order, strings as they come."""
+    """All labels of a dimension: numbers sorted, strings in order of appearance."""
     first = columns[0].values[0]
     if all(c.is_shared and _equal(c.values[0], first) for c in columns):
         return first
@@ -221,15 +218,15 @@ def _equal(one: np.ndarray, other: np.ndarray) -> bool:
     return np.array_equal(one, other, equal_nan=one.dtype.kind in "fc" and other.dtype.kind in "fc")
 
 
-def _room(shape: tuple[int, ...], values: Sequence[np.ndarray], name: str) -> np.ndarray:
-    """Room for the values of all runs, holding what stands for a missing one."""
+def _empty(shape: tuple[int, ...], values: Sequence[np.ndarray], name: str) -> np.ndarray:
+    """An array for the values of all runs, filled with what stands for a missing one."""
     kind = np.result_type(*(array.dtype for array in values))
     need = math.prod(shape) * kind.itemsize
     if need > max(_MOST_BYTES, _MOST_EMPTY * sum(array.nbytes for array in values)):
         raise AttnlabError(
             f"variable {name!r} of all runs would need {need / 2**30:.0f} GiB, nearly all of it "
-            "for runs that are not "
-            "stored: read runs one by one (results.run), or finish the sweep first"
+            "for runs that are not stored: read runs one by one (results.run), or finish the sweep "
+            "first"
         )
     if kind.kind == "U":
         return np.full(shape, "", kind)
@@ -244,7 +241,7 @@ def _common(all_attrs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         key: value
         for key, value in first.items()
-        if all(key in o and o[key] == value for o in rest)
+        if all(key in other and other[key] == value for other in rest)
     }
 
 

@@ -1,4 +1,8 @@
-"""What a work function is told about its run."""
+"""What a work function knows about its run besides its settings.
+
+A file of its own that imports nothing of attnlab: every work function imports it, so that an edit
+here makes all stored runs stale.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunContext:
-    """What a work function is told besides its settings: the plan's root seed, the run's index and
-    its hash.
+    """What a work function gets besides its settings: the plan's root seed, the run's index and its
+    hash.
     """
 
     root_seed: int
@@ -23,9 +27,8 @@ class RunContext:
         """The random key of this run: the root key, folded with the run's hash (its first two
         32-bit words).
 
-        Not with the index: that changes when values are added to a grid, and runs that are kept
-        would then have used the keys that new ones get. A hash is the same in every plan that asks
-        for the run.
+        Not with the index: that changes when values are added to a grid, and new runs would then
+        get the keys of runs that are kept. A hash is the same in every plan that asks for the run.
         """
         import jax
 

@@ -1,4 +1,4 @@
-"""A function by its name."""
+"""Loading a function by its name."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def load_module(name: str, what: str = "function") -> tuple[ModuleType, str]:
             f"{what} {name!r}: other processes cannot import __main__; name the file, "
             "'file.py:function'"
         )
-    return (
-        _from_path(Path(target), what) if target.endswith(".py") else _from_name(target, what)
-    ), attribute
+    if target.endswith(".py"):
+        return _from_path(Path(target), what), attribute
+    return _from_name(target, what), attribute
 
 
 def _from_name(target: str, what: str) -> ModuleType:
@@ -59,17 +59,17 @@ def _from_name(target: str, what: str) -> ModuleType:
 
 
 def _from_path(path: Path, what: str) -> ModuleType:
-    whole = path.expanduser().resolve()
-    if not whole.is_file():
-        raise AttnlabError(f"{what} file {path} does not exist (looked at {whole})")
-    name = f"attnlab_work_{whole.stem}_{hashlib.sha256(str(whole).encode()).hexdigest()[:8]}"
+    full = path.expanduser().resolve()
+    if not full.is_file():
+        raise AttnlabError(f"{what} file {path} does not exist (looked at {full})")
+    name = f"attnlab_work_{full.stem}_{hashlib.sha256(str(full).encode()).hexdigest()[:8]}"
     if name in sys.modules:
         return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, whole)
+    spec = importlib.util.spec_from_file_location(name, full)
     assert spec is not None, "a .py file always has a loader"
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up there
+    sys.modules[name] = module  # where dataclasses look up their module
     try:
         spec.loader.exec_module(module)
     except BaseException:

@@ -37,20 +37,20 @@ _STORED = {
 
 @dataclass(frozen=True)
 class Run:
-    """One run: its place in the plan, its whole settings, and their content hash."""
+    """One run: its index in the plan, all its settings, and their hash."""
 
     index: int
     settings: Mapping[str, Any]
     hash: str
 
     def context(self, root_seed: int) -> RunContext:
-        """What the work function is told about this run."""
+        """What the work function gets besides the settings."""
         return RunContext(root_seed=root_seed, index=self.index, hash=self.hash)
 
 
 def run_hash(work: str, version: int, settings: Mapping[str, Any], root_seed: int) -> str:
-    """SHA-256 of the canonical JSON of ``[work, version, settings, root_seed]``: the same
-    everywhere, forever.
+    """SHA-256 of the canonical JSON of ``[work, version, settings, root_seed]``: the same on every
+    machine and in every version of attnlab.
     """
     content = [work_identity(work), version, dict(settings), root_seed]
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -67,10 +67,10 @@ class Plan:
     parameter is a frozen dataclass, whose fields ``base`` and ``grid`` give. Fields in neither take
     their defaults. After construction ``base`` holds them all.
 
-    Each run has a hash of its settings (the work function's name, all settings, root seed), of
+    Each run has a hash of its settings (the work function's name, all settings, root seed), from
     which its random key is made. It does not depend on the rest of the plan, nor on the work
-    function's code: a grid that grows keeps the runs that are finished, and an edit changes no
-    random numbers. By which code a run was made is stored beside it, and ``run_plan`` computes runs
+    function's code: a grid that grows keeps its finished runs, and an edit changes no random
+    numbers. A hash of the code that made a run is stored with it, and ``run_plan`` computes runs
     again whose code was edited since.
 
     >>> plan = Plan("attnlab.sweeps._example:work", name="powers", base={"exponent": 2}, grid={"number": [1, 2, 3]})
@@ -103,7 +103,7 @@ class Plan:
     def of_list(
         cls, work: str, name: str, settings: Sequence[Mapping[str, Any]], *, root_seed: int = 0
     ) -> Plan:
-        """A plan of given runs, for designs that are no product: one mapping of fields for each
+        """A plan of given runs, for designs that are not a product: one mapping of fields for each
         run.
         """
         _check_head(name, root_seed)
@@ -155,8 +155,8 @@ class Plan:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Plan:
-        """The plan that ``to_json`` wrote. The work function is not imported: reading needs no
-        user's code.
+        """The plan that ``to_json`` wrote. The work function is not imported: reading results does
+        not need the user's code.
         """
         wrong = mismatch(data, _STORED, "the stored plan")
         if wrong:
@@ -220,9 +220,7 @@ class Plan:
             )
 
     def _check_runs(self, settings: SettingsType) -> None:
-        """Build every run's settings, so that a mistake shows now and not in the middle of the
-        sweep.
-        """
+        """Build every run's settings, so that a mistake shows now and not in the middle of a sweep."""
         self._check_count()
         seen: dict[str, int] = {}
         for run in self.runs:
@@ -230,8 +228,7 @@ class Plan:
             if run.hash in seen:
                 raise AttnlabError(
                     f"runs {seen[run.hash]} and {run.index} have equal settings "
-                    f"({dict(run.settings)}): "
-                    "expected each run once; vary a seed to repeat a run"
+                    f"({dict(run.settings)}): expected each run once; vary a seed to repeat a run"
                 )
             seen[run.hash] = run.index
 

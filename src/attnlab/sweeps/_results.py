@@ -1,4 +1,4 @@
-"""What a sweep returns."""
+"""The results of a sweep."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FailureGroup:
-    """Runs that failed of one cause: how many, which (their indices in the plan), and the traceback
-    of one.
+    """Runs that failed for one cause: how many, which (their indices in the plan), and the
+    traceback of one.
     """
 
     cause: str
@@ -31,36 +31,35 @@ class FailureGroup:
     traceback: str
 
 
-def told_stale(results: Iterable[Results]) -> str:
-    """In words, how many runs of some sweeps other code made; empty if none."""
+def stale_message(results: Iterable[Results]) -> str:
+    """A message about the runs of some sweeps that other code made; empty if there are none."""
     results = list(results)
     stale, reused = sum(each.stale for each in results), sum(each.reused for each in results)
-    told = []
+    messages = []
     if stale:
-        told.append(stale_words(stale))
+        messages.append(unused_message(stale))
     if reused:
-        told.append(
-            f"{reused} of the runs used {'was' if reused == 1 else 'were'} made by other code "
-            "(`--keep`)"
-        )
-    return "; ".join(told)
+        verb = "was" if reused == 1 else "were"
+        messages.append(f"{reused} of the runs used {verb} made by other code (`--keep`)")
+    return "; ".join(messages)
 
 
-def stale_words(count: int) -> str:
-    """What is said of runs that were made by other code.
+def unused_message(count: int) -> str:
+    """The message about stored runs that are not used, because other code made them.
 
-    >>> stale_words(48)
+    >>> unused_message(48)
     '48 runs were made by other code; kept, not used (`--keep` uses them)'
     """
-    return f"{count} {'run was' if count == 1 else 'runs were'} made by other code; kept, not used (`--keep` uses them)"
+    runs = "run was" if count == 1 else "runs were"
+    return f"{count} {runs} made by other code; kept, not used (`--keep` uses them)"
 
 
 class Results:
-    """The stored runs of a plan: counts at once, data when asked for.
+    """The stored runs of a plan. Their counts are read at once, their data when asked for.
 
     ``asked = finished + failed + missing``; runs are missing only where a sweep was interrupted.
     ``ok`` says whether at most the share ``failure_limit`` of all runs failed. Runs of a work
-    function that was edited since are ``stale``: they are stored and not used; or ``reused``, if
+    function that was edited since are ``stale``, that is, stored and not used; or ``reused``, if
     the sweep was run with ``keep``.
     """
 
@@ -78,9 +77,9 @@ class Results:
 
     @classmethod
     def read(cls, folder: str | Path, *, failure_limit: float = 0.1) -> Results:
-        """Look at a sweep that lies in a folder or at a URL, finished or not.
+        """The results in a folder or at a URL, of a finished sweep or not.
 
-        Nothing is computed, no user's code is imported.
+        Nothing is computed, and no code of the user is imported.
         """
         return cls(Store.read(folder), failure_limit=failure_limit)
 
@@ -167,9 +166,8 @@ class Results:
         with reading(self.folder):
             stacks = list(self._store.stacks((run.hash for run in self._finished), chosen))
         found = {run_hash for stack in stacks for run_hash in stack.hashes}
-        self._finished = [
-            run for run in self._finished if run.hash in found
-        ]  # what proved damaged counts no more
+        # Runs whose block proved damaged no longer count.
+        self._finished = [run for run in self._finished if run.hash in found]
         data = combine(self.plan, stacks)
         about = {
             "plan": self.plan.name,

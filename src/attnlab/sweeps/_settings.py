@@ -44,14 +44,13 @@ class SettingsType:
             if not _is_supported(kind):
                 raise AttnlabError(
                     f"{cls.__name__}.{name} is of type {_words(kind)}: expected str, int, float, "
-                    "bool, None, "
-                    "a Literal, or tuples or unions of these, so that settings can be stored as "
-                    "JSON"
+                    "bool, None, a Literal, or tuples or unions of these, so that settings can be "
+                    "stored as JSON"
                 )
 
     def check(self, name: str, value: Any) -> Any:
-        """The value of one field in its one form (a float for a float, tuples for lists), or an
-        error in words.
+        """The value of one field in its canonical form: a float for an int where the field is a
+        float, tuples for lists. Other types are an error.
         """
         if name not in self.kinds:
             raise AttnlabError(
@@ -113,7 +112,7 @@ def _is_supported(kind: Any) -> bool:
 
 
 def _conform(value: Any, kind: Any) -> Any:
-    """The value as an instance of ``kind``; ``TypeError`` where it is none."""
+    """The value as an instance of ``kind``; ``TypeError`` where it is not one."""
     value = value.item() if isinstance(value, np.generic) else value
     if _is_union(kind):
         # The member of exactly this type first, so that 1 stays an int in int | float.
@@ -155,11 +154,9 @@ def _conform_tuple(value: Any, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _words(kind: Any) -> str:
-    """A type as one would write it."""
+    """A type as it is written in code."""
     if kind is float:
         return "a finite float"
-    return (
-        kind.__name__
-        if isinstance(kind, type) and not get_args(kind)
-        else str(kind).replace("typing.", "")
-    )
+    if isinstance(kind, type) and not get_args(kind):
+        return kind.__name__
+    return str(kind).replace("typing.", "")

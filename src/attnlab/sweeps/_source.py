@@ -1,15 +1,15 @@
-"""By which code a run is made: a hash of the work function's source, and of all that it reaches.
+"""Which code makes a run: a hash of the work function's source, and of all that it reaches.
 
-What is read are syntax trees, so that comments, docstrings and layout do not count. A work function
+Syntax trees are compared, so that comments, docstrings and layout do not count. A work function
 reaches
 
 - in its own file: itself and the functions, classes, constants, decorators and annotations that it
   names, and that these name; and what the file does when it is imported, except to define other
   names;
-- the modules from which any of these import, whole, and what they import; imports inside of
-  functions too. A name that a package's ``__init__.py`` only passes on is looked for where it is
-  defined, so that an edit in a package's other modules does not count. Where that cannot be found
-  out, the whole package counts.
+- the modules from which any of these import, entirely, and what they import; imports inside
+  functions too. A name that a package's ``__init__.py`` only re-exports is followed to where it is
+  defined, so that an edit in a package's other modules does not count. Where that cannot be
+  determined, the entire package counts.
 
 Modules count if they belong to attnlab or are not installed, that is, are the user's own. Versions
 of installed packages are recorded with the plan.
@@ -34,7 +34,7 @@ _INSTALLED = {"site-packages", "dist-packages"}
 
 
 class CodeChanged(AttnlabError):
-    """What a process has loaded is not what the sweep began with."""
+    """A process has loaded other code than the sweep was started with."""
 
 
 class Seen(NamedTuple):
@@ -58,7 +58,7 @@ class Source:
 
     @property
     def is_edited(self) -> bool:
-        """Whether the files say something else by now; those that are gone say nothing."""
+        """Whether the files now hold other code; files that were removed do not count."""
         touched = [path for path, seen in self.files.items() if stamp_of(path) != seen.stamp]
         if not touched or not all(path.exists() for path in touched):
             return False
@@ -66,8 +66,8 @@ class Source:
 
 
 class Watch:
-    """Modules that a work function loads only while it runs: whether they are then still what was
-    hashed.
+    """Checks modules that a work function loads only while it runs: whether they are then still
+    what was hashed.
     """
 
     def __init__(self, source: Source):
@@ -77,23 +77,21 @@ class Watch:
         }
 
     def check(self) -> None:
-        """Look at what was loaded since the last time."""
+        """Check the modules that were loaded since the last call."""
         loaded = _loaded() if self._waiting else set()
         for path in [path for path in self._waiting if str(path) in loaded]:
             seen = self._waiting.pop(path)
             if stamp_of(path) != seen.stamp and SourceFile(path).digest != seen.digest:
                 raise CodeChanged(
                     f"{path.name} was edited while the sweep was under way, before it was loaded; "
-                    "all runs that "
-                    "finished before are kept, start the same command again"
+                    "all runs that finished before are kept, start the same command again"
                 )
 
 
 def source_of(module: str, path: Path, name: str) -> Source:
     """The source of the function ``name`` of a module whose file is ``path``.
 
-    Each file is read once in the life of a process: what was loaded stays loaded, whatever becomes
-    of the file.
+    Each file is read once per process: loaded code does not change when its file does.
     """
     return _Walk(module, path, _files).source(name)
 
@@ -121,7 +119,7 @@ class _Walk:
         )
 
     def _take_work(self, label: str, name: str) -> None:
-        """A function, where it is defined: other modules may have passed it on."""
+        """A function, where it is defined: other modules may only re-export it."""
         bound = self._file(label).binding(name)
         if len(bound) == 1 and bound[0].is_import and bound[0].imports[0].name not in (None, "*"):
             passed = bound[0].imports[0]
@@ -132,7 +130,9 @@ class _Walk:
         self._take(label, name)
 
     def _take(self, label: str, name: str) -> None:
-        """One name of a file, with what it needs there; the whole file if that does not bind it."""
+        """One name of a file, with what it needs there; the entire file if it does not bind the
+        name.
+        """
         if (label, name) in self._done:
             return
         self._done.add((label, name))
@@ -151,7 +151,7 @@ class _Walk:
         self._follow_imports(label, [statement for statement in file.statements if statement.runs])
 
     def _take_package(self, label: str) -> None:
-        """All modules of a package: what of it is used cannot be told."""
+        """All modules of a package, where it cannot be determined which are used."""
         folder = self._folder(label)
         for path in sorted(folder.rglob("*.py")):
             parts = path.relative_to(folder).with_suffix("").parts
@@ -191,7 +191,7 @@ class _Walk:
                     self._take_whole(module)
 
     def _follow(self, label: str, rest: tuple[str, ...]) -> None:
-        """What a dotted name ``rest`` in a module means."""
+        """Take what a dotted name ``rest`` in a module refers to."""
         if (label, rest) in self._followed:
             return
         self._followed.add((label, rest))
@@ -205,7 +205,7 @@ class _Walk:
             return
         name, *more = rest
         if name.startswith("__"):
-            return  # what a package says about itself, such as its version
+            return  # metadata of a package, such as its version
         bound = self._file(label).binding(name)
         imports = [one for statement in bound if statement.is_import for one in statement.imports]
         passed = [one for one in imports if one.name not in (None, "*")]
@@ -223,7 +223,7 @@ class _Walk:
             self._take_package(label)
 
     def _take_ancestors(self, label: str) -> None:
-        """What the packages above a module do when they are imported."""
+        """Take what the packages above a module do when they are imported."""
         while label := label.rpartition(".")[0]:
             if (label, "") not in self._done and self._place(label) is not None:
                 self._done.add((label, ""))
@@ -316,7 +316,7 @@ def _in_folder(folder: Path, name: str) -> Path | None:
 
 
 def _absolute(one: Import, label: str, is_package: bool) -> str:
-    """The whole name of the module that a statement in the module ``label`` imports from."""
+    """The full name of the module that a statement in the module ``label`` imports from."""
     if not one.level:
         return one.module
     parts = label.split(".")

@@ -1,5 +1,5 @@
-"""A Python file as statements: what each binds, uses and imports, and its hash without comments and
-layout.
+"""The statements of a Python file: what each binds, uses and imports, and its hash without comments
+and layout.
 """
 
 from __future__ import annotations
@@ -15,13 +15,8 @@ from pathlib import Path
 from typing import Any
 
 _DYNAMIC = {"import_module", "find_spec", "__import__"}  # calls that take a module by its name
-_OPAQUE = {"globals", "eval", "exec"}  # whoever calls these may reach every name of the file
-_SILENT = {
-    "kind",
-    "type_comment",
-    "type_ignores",
-    "ctx",
-}  # fields of syntax trees that mean nothing here
+_OPAQUE = {"globals", "eval", "exec"}  # calls that may reach every name of the file
+_IGNORED_FIELDS = {"kind", "type_comment", "type_ignores", "ctx"}  # of syntax trees
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _ASSIGNMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 
@@ -53,14 +48,14 @@ class Statement:
     is_import: bool = False
     has_no_order: bool = False
     runs: bool = True  # not if it is for type checkers only
-    counts: bool = False  # in any case, as it does something when the file is imported
+    counts: bool = False  # always, since it does something when the file is imported
 
     @cached_property
     def digest(self) -> str:
         return hashlib.sha256("\0".join(self.text).encode("utf-8", "backslashreplace")).hexdigest()
 
     def spell(self, node: ast.AST) -> None:
-        """Write a syntax tree down, without what has no meaning, and take note of names and
+        """Append a syntax tree to the text, without what has no meaning, and collect its names and
         imports.
         """
         if (
@@ -85,7 +80,7 @@ class Statement:
         self.text.append(f"({type(node).__name__}")
         for name in node._fields:
             value = getattr(node, name, None)
-            if value is None or name in _SILENT:
+            if value is None or name in _IGNORED_FIELDS:
                 continue
             if name in ("annotation", "returns"):
                 self.uses |= _quoted(value)
@@ -115,7 +110,7 @@ class SourceFile:
         data = b"" if path.is_dir() else path.read_bytes()
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # whoever imports the file is told
+                warnings.simplefilter("ignore")  # they are shown when the file is imported
                 body = ast.parse(data).body if path.suffix == ".py" or not data else None
         except (SyntaxError, ValueError):
             body = None
@@ -131,24 +126,23 @@ class SourceFile:
         self.digest = hashlib.sha256(running.encode()).hexdigest()
 
     def _find_effects(self, *, is_package: bool) -> None:
-        """Mark what does something on import: what defines nothing here, and imports that nothing
-        here uses.
+        """Mark statements that do something on import: those that define nothing here, and imports
+        that nothing here uses.
 
-        Packages import names to pass them on; there only ``import module`` stands for what the
-        module does.
+        Packages import names to re-export them; there only ``import module`` is for its effects.
         """
         defined = {name for statement in self.statements for name in statement.defines}
         used = {dotted[0] for statement in self.statements for dotted in statement.uses}
         for statement in self.statements:
             if statement.is_import:
-                passed_on = is_package and statement.imports[0].name not in (None, "*")
-                statement.counts = not passed_on and statement.binds.isdisjoint(used)
+                re_exports = is_package and statement.imports[0].name not in (None, "*")
+                statement.counts = not re_exports and statement.binds.isdisjoint(used)
             else:
                 statement.counts = statement.binds.isdisjoint(defined)
 
     def binding(self, name: str) -> list[Statement]:
-        """The statements that bind a name; also those for type checkers, which say where a lazy
-        name comes from.
+        """The statements that bind a name, including those for type checkers, which say where a
+        lazily loaded name comes from.
         """
         return [statement for statement in self.statements if name in statement.binds]
 
@@ -176,7 +170,7 @@ def stamp_of(path: Path) -> tuple[int, int]:
 
 
 def _statements(node: ast.stmt) -> Iterator[Statement]:
-    """The parts of a statement at the top of a file that count or do not count by themselves."""
+    """The parts of a top-level statement that count separately."""
     if isinstance(node, ast.If) and _is_for_types(node.test):
         for inner in node.body:
             for statement in _statements(inner):
@@ -206,7 +200,7 @@ def _bound(node: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
     """The names that a statement defines, and those whose attributes or entries it sets.
 
     Statements that are neither definitions nor assignments may do anything when the file is
-    imported: none is theirs.
+    imported, and get no names.
     """
     if isinstance(node, _DEFINITIONS):
         return frozenset([node.name]), frozenset()
@@ -214,9 +208,8 @@ def _bound(node: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
         return frozenset(), frozenset()
     stored = [one for one in ast.walk(node) if isinstance(getattr(one, "ctx", None), ast.Store)]
     roots = [_root(one) for one in stored if isinstance(one, ast.Attribute | ast.Subscript)]
-    return frozenset(one.id for one in stored if isinstance(one, ast.Name)), frozenset(
-        filter(None, roots)
-    )
+    names = frozenset(one.id for one in stored if isinstance(one, ast.Name))
+    return names, frozenset(root for root in roots if root is not None)
 
 
 def _root(node: ast.AST) -> str | None:

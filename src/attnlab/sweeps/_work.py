@@ -1,4 +1,4 @@
-"""A work function by its name, with what a sweep must know about it."""
+"""A work function, with what a sweep must know about it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ Work = Callable[[Any, RunContext], Any]
 
 @dataclass(frozen=True)
 class LoadedWork:
-    """A work function, ready to be called, with the type of its settings and the source that it was
-    loaded from.
+    """A work function, with the type of its settings and the source that it was loaded from.
 
-    ``version`` is a number that belongs to its runs' hashes, and so to their random keys: 1, or
-    what the attribute ``version`` of the function says.
+    ``version`` is part of its runs' hashes, and so of their random keys: the attribute ``version``
+    of the function, by default 1.
     """
 
     name: str
@@ -37,8 +36,8 @@ _loaded: dict[tuple[str, str], LoadedWork] = {}
 
 
 def load_work(name: str) -> LoadedWork:
-    """The work function of a name, as ``load_function`` takes it. Its source is read once, when it
-    is loaded.
+    """The work function of a name, as ``load_function`` takes it. Its source is read only once, when
+    the function is loaded.
     """
     function = load_function(name, "work")
     module, attribute = load_module(name, "work")
@@ -62,14 +61,14 @@ def _source(name: str) -> Source:
             f"work {name!r}: {target} has no file; expected a function in a Python file"
         )
     path = Path(str(module.__file__))
-    # A file that is named by its path is no module of that name, wherever it lies.
+    # A file that is named by its path is not the module of that name, even if there is one.
     label = f"<{path.stem.replace('.', '_')}>" if target.endswith(".py") else module.__name__
     return source_of(label, path, attribute)
 
 
 def work_identity(name: str) -> str:
-    """The part of a work function's name that enters hashes: of a file only its name, not where it
-    lies.
+    """The part of a work function's name that enters hashes: of a file only its name, not its
+    folder.
 
     >>> work_identity("/somewhere/else/study.py:work")
     'study.py:work'
@@ -84,7 +83,6 @@ def _settings_type(name: str, function: Callable[..., Any]) -> SettingsType:
     if len(parameters) < 2 or kind is None:
         raise AttnlabError(
             f"work {name!r} takes ({', '.join(parameters)}): expected (settings: "
-            "SomeFrozenDataclass, context), "
-            "the first one annotated"
+            "SomeFrozenDataclass, context), the first one annotated"
         )
     return SettingsType(kind)

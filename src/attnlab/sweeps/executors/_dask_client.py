@@ -1,9 +1,13 @@
-"""The connection to a Dask scheduler, which may go away and come back."""
+"""The connection to a Dask scheduler, which may be lost and return, and the requests sent over it.
+
+Requests are coroutines, so that the caller never waits for the network; answers go to an inbox.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import queue
 import socket
 import sys
 import time
@@ -14,30 +18,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnlab._errors import AttnlabError
+from attnlab.sweeps.executors import _dask_worker
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Future
 
-_FIRST_SECONDS, _FIRST_FILE_SECONDS = (
-    10.0,
-    60.0,
-)  # a file is often of a scheduler that was started a moment ago
+_FIRST_SECONDS = 10.0
+_FIRST_FILE_SECONDS = 60.0  # a scheduler file often belongs to a scheduler that is just starting
 _PROBE_SECONDS = 0.5
 _CONNECT_SECONDS = 1.5  # Ctrl-C must end a command within two seconds
 _PAUSE_SECONDS = 0.2
+_WATCH_SECONDS = 0.5
+_SILENT_SECONDS = 30.0
+
+Inbox = queue.SimpleQueue[tuple[str, Any, Any]]
 
 
-def tell(text: str) -> None:
-    """Say something to whoever watches a command."""
+def notify(text: str) -> None:
+    """Print a message for the user of a command."""
     print(f"attnlab: {text}", file=sys.stderr, flush=True)
 
 
-class Link:
+class SchedulerConnection:
     """A client of a scheduler, given by its address, its scheduler file, or a client that is
     connected already.
 
-    A client that was given is never closed; if its scheduler is lost, a client of our own goes on
-    at its address.
+    A client that was given is never closed; if its scheduler is lost, a client of attnlab's own
+    connects to the same address.
     """
 
     def __init__(self, scheduler: Any, security: Any):
@@ -60,7 +67,7 @@ class Link:
 
     @property
     def client(self) -> Client:
-        """The client that is in use; connects if none is."""
+        """The client in use; connects if there is none."""
         patience = _FIRST_SECONDS if is_address(self._scheduler) else _FIRST_FILE_SECONDS
         deadline = time.monotonic() + patience
         while self._current is None:
@@ -68,9 +75,8 @@ class Link:
             if self._current is None and time.monotonic() > deadline:
                 raise AttnlabError(
                     f"no Dask scheduler answers at {self._scheduler} (waited {patience:g} s): "
-                    "expected an "
-                    "address such as tcp://host:8786, or the scheduler file of a scheduler that "
-                    "is running"
+                    "expected an address such as tcp://host:8786, or the scheduler file of a "
+                    "scheduler that is running"
                 )
             if self._current is None:
                 time.sleep(_PAUSE_SECONDS)
@@ -82,39 +88,39 @@ class Link:
         return self._current is not None and self._current.status == "running"
 
     def reconnect(self, stopped: Callable[[], bool]) -> None:
-        """Say so, and wait until a scheduler answers again, or ``stopped``."""
-        tell(
-            f"the scheduler {self._scheduler} is gone; waiting for it (Ctrl-C stops, what is "
-            "finished is stored)"
+        """Notify the user, and wait until a scheduler answers again, or ``stopped``."""
+        notify(
+            f"lost the scheduler {self._scheduler}; waiting for it (Ctrl-C stops, finished runs "
+            "are stored)"
         )
         self.close()
         while not stopped():
             self._current = self._connected()
             if self._current is not None:
-                tell("the scheduler is back, going on")
+                notify("the scheduler is back, the sweep resumes")
                 return
             time.sleep(_PAUSE_SECONDS)
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> Promise[Any]:
-        """Run a coroutine beside the caller, who must never wait for the network."""
+        """Run a coroutine in the background: the caller must never wait for the network."""
         return asyncio.run_coroutine_threadsafe(work, self.client.loop.asyncio_loop)  # type: ignore[attr-defined]
 
     def dashboard(self) -> str | None:
-        """The address of the scheduler's pages, if it has any."""
-        with suppress(Exception):  # it is good to know, and nothing depends on it
+        """The address of the scheduler's dashboard, if it has one."""
+        with suppress(Exception):  # nothing depends on it
             if self.client.scheduler_info(n_workers=0)["services"].get("dashboard"):
                 return self.client.dashboard_link
         return None
 
     def close(self) -> None:
-        """Close the connection; a client that was given stays as it is."""
+        """Close the connection; a client that was given stays open."""
         client, self._current = self._current, None
         if client is not None and client is not self._given:
-            with suppress(Exception):  # of a scheduler that is gone already
+            with suppress(Exception):  # the scheduler may be lost already
                 client.close(timeout=1)
 
     def _connected(self) -> Client | None:
-        """A client that is connected, or ``None`` where nobody answers now."""
+        """A connected client, or ``None`` where no scheduler answers now."""
         if self._given is not None and self._given.status == "running":
             return self._given
         address = self._address()
@@ -132,9 +138,7 @@ class Link:
             ) from error
 
     def _address(self) -> str | None:
-        """Where the scheduler is; a scheduler that comes back may have written another address into
-        its file.
-        """
+        """The address of the scheduler; a restarted one may have written another into its file."""
         if is_address(self._scheduler):
             return self._scheduler if "://" in self._scheduler else f"tcp://{self._scheduler}"
         try:
@@ -145,13 +149,13 @@ class Link:
             if Path(self._scheduler).stat().st_size == 0:
                 return None  # it is being written
             raise AttnlabError(
-                f"{self._scheduler} is no scheduler file: expected what `dask scheduler "
+                f"{self._scheduler} is not a scheduler file: expected what `dask scheduler "
                 "--scheduler-file` writes"
             ) from None
 
 
 def is_address(text: str) -> bool:
-    """Whether a text is an address, and not the name of a file.
+    """Whether a text is an address rather than the name of a file.
 
     >>> is_address("tcp://127.0.0.1:8786"), is_address("node7:8786"), is_address("runs/scheduler.json")
     (True, True, False)
@@ -161,7 +165,7 @@ def is_address(text: str) -> bool:
 
 
 def _answers(address: str) -> bool:
-    """Whether anybody listens at an address: quicker to find out than by Dask's own patience."""
+    """Whether anything listens at an address; much quicker than a failing Dask client."""
     scheme, _, rest = address.partition("://")
     host, _, port = rest.rpartition(":")
     if scheme not in ("tcp", "tls") or not port.isdigit():
@@ -181,3 +185,66 @@ def _distributed() -> Any:
             f"computing on a cluster needs `pip install 'attnlab[cluster]'` ({error})"
         ) from None
     return distributed
+
+
+async def watch_workers(client: Any, inbox: Inbox) -> None:
+    """Report the workers again and again, ``("workers", None, {address: threads})``, until
+    cancelled.
+    """
+    while True:
+        try:
+            inbox.put(("workers", None, await asyncio.wait_for(client.nthreads(), _SILENT_SECONDS)))
+        except TimeoutError:
+            inbox.put(("silent", None, None))
+        except Exception:  # of any kind where the scheduler is lost, which the client's status says
+            await asyncio.sleep(_WATCH_SECONDS)
+        await asyncio.sleep(_WATCH_SECONDS)
+
+
+async def count_threads(client: Any) -> int:
+    """How many threads all workers have together."""
+    return sum((await client.nthreads()).values())
+
+
+async def ask_scheduler(client: Any, probe: tuple[str, str], inbox: Inbox) -> None:
+    """Ask the scheduler, which also has to load tasks: ``("scheduler", None, answer)``."""
+    try:
+        answer = await client.run_on_scheduler(_dask_worker.describe, *probe)
+    except Exception as error:
+        answer = error
+    inbox.put(("scheduler", None, answer))
+
+
+async def ask_worker(client: Any, address: str, probe: tuple[str, str], inbox: Inbox) -> None:
+    """Ask a worker: ``("description", address, answer)``. Not by a task, since it must answer even
+    if it cannot load tasks.
+    """
+    try:
+        answers = await client.run(
+            _dask_worker.describe, *probe, workers=[address], on_error="return"
+        )
+        answer = answers.get(address)
+    except Exception as error:
+        answer = error
+    inbox.put(("description", address, answer))
+
+
+async def await_answer(key: str, future: Future, inbox: Inbox) -> None:
+    """Wait for a chunk: ``("answer", key, answer)``."""
+    try:
+        answer = await future.result()
+    except BaseException as error:  # also when it was cancelled
+        answer = error
+    inbox.put(("answer", key, answer))
+
+
+async def stop_sweep(client: Any, addresses: list[str], sweep: str) -> None:
+    """Have workers stop a sweep."""
+    with suppress(Exception):  # workers that were lost need not stop
+        await client.run(_dask_worker.stop, sweep, workers=addresses, on_error="ignore")
+
+
+async def end_idle_processes(client: Any, owner: str) -> None:
+    """Have all workers end the idle processes that they started for a client."""
+    with suppress(Exception):
+        await client.run(_dask_worker.end_idle, owner, on_error="ignore")

@@ -1,9 +1,9 @@
-"""What a Dask worker does for a sweep: it hands chunks on to child processes, which it keeps.
+"""What a Dask worker does for a sweep: it passes chunks on to worker processes, which it keeps.
 
-A child is the same single-threaded interpreter that ``Processes`` starts, so that results have the
-same bits. It can be killed when it hangs, while the Dask worker goes on giving signs of life; when
-the Dask worker dies, its children's input ends, and they end with it. Everything here is called by
-Dask, with JSON, and answers with JSON and bytes.
+These are the same single-threaded interpreters that ``Processes`` starts, so that results have the
+same bits. One that hangs can be killed, while the Dask worker stays responsive; when the Dask worker
+dies, the input of its processes ends, and they end with it. Everything here is called by Dask, with
+JSON, and returns JSON and bytes.
 """
 
 from __future__ import annotations
@@ -19,86 +19,84 @@ from pathlib import Path
 from typing import Any
 
 from attnlab._places import place, read_bytes
-from attnlab.sweeps.executors import _wire
-from attnlab.sweeps.executors._environment import worker_environment
+from attnlab.sweeps.executors import _messages
+from attnlab.sweeps.executors._environment import versions, worker_environment
 from attnlab.sweeps.executors._executor import Outcome
-from attnlab.sweeps.executors._versions import versions
-from attnlab.sweeps.executors._worker_process import TICK_SECONDS, Child
+from attnlab.sweeps.executors._worker_process import TICK_SECONDS, WorkerProcess
 
 _IDLE_SECONDS = 120.0
-_STOP_PATIENCE = (
-    0.8  # the client waits twice as long, and Ctrl-C must end a command within two seconds
-)
+# Ctrl-C must end a command within two seconds, of which the client waits 1.3 for its workers.
+_STOP_SECONDS = 0.8
 
 
-def hello(token_place: str, token: str) -> dict[str, Any]:
-    """What results depend on here, and whether this worker sees the client's store: the token that
-    lies there.
+def describe(token_place: str, token: str) -> dict[str, Any]:
+    """The versions on this worker, and whether it sees the client's store, that is, the token in
+    it.
     """
     try:
         shared = read_bytes(place(token_place)).decode() == token
-    except (
-        Exception
-    ):  # whatever keeps this worker from reading there, it then sends its results back
+    except Exception:  # for whatever reason this worker cannot read there, it sends its results
         shared = False
     return {"versions": versions(), "shared": shared}
 
 
 def stop(sweep: str) -> None:
-    """Store or answer what is finished of a sweep, and compute no more of it."""
+    """Store or send what is finished of a sweep, and compute no more of it."""
     _stopped.add(sweep)
 
 
-def dismiss(owner: str) -> None:
+def end_idle(owner: str) -> None:
     """End the idle processes that were started for a client."""
-    for desk in _desks.leave(lambda desk: desk.owner == owner):
-        desk.end()
+    for slot in _slots.remove(lambda slot: slot.owner == owner):
+        slot.end()
 
 
-def compute(order: bytes) -> dict[str, Any]:
-    """Have a chunk computed; what became of it, as ``Answer`` of the client's side reads it."""
-    asked = json.loads(order)
-    desk = _desks.take(asked["sweep"], asked["owner"])
-    kept = False
+def compute(request: bytes) -> dict[str, Any]:
+    """Have a chunk computed; what became of it, as ``DaskPool`` reads it."""
+    task = json.loads(request)
+    slot = _slots.take(task["sweep"], task["owner"])
+    reusable = False
     try:
-        answer = _attend(desk, asked, _wanted(asked["key"], asked["sweep"]))
-        kept = answer["ended"] is None
+        answer = _compute_in(slot, task, _wanted(task["key"], task["sweep"]))
+        reusable = answer["ended"] is None
         return answer
     finally:
-        if kept:
-            _desks.put(desk)
+        if reusable:
+            _slots.put(slot)
         else:
-            desk.end()
+            slot.end()
 
 
 @dataclass
-class _Desk:
-    """A child process, for whom it works, and where it writes if it does not see the store."""
+class _Slot:
+    """A worker process, the client and sweep that it works for, and where it writes if it does not
+    see the store.
+    """
 
     owner: str
-    child: Child = field(default_factory=lambda: Child(worker_environment()))
+    process: WorkerProcess = field(default_factory=lambda: WorkerProcess(worker_environment()))
     sweep: str = ""
     spool: tempfile.TemporaryDirectory[str] | None = None
     idle_since: float = 0.0
 
-    def begin(self, asked: dict[str, Any]) -> None:
-        self.sweep = asked["sweep"]
-        job = _wire.read_job(asked)
+    def start_job(self, task: dict[str, Any]) -> None:
+        self.sweep = task["sweep"]
+        job = _messages.read_job(task)
         self._clear()
-        if not asked["shared"]:
+        if not task["shared"]:
             self.spool = tempfile.TemporaryDirectory(
                 prefix="attnlab-", dir=_scratch(), ignore_cleanup_errors=True
             )
             for part in ("blocks", "failures"):
                 (Path(self.spool.name) / part).mkdir()
             job = replace(job, folder=Path(self.spool.name))
-        # What the client imports from comes last: this machine's own installation is the one that
-        # was compared.
-        own = [*sys.path, *(entry for entry in asked["path"] if entry not in sys.path)]
-        self.child.begin(job, path=own, limit=asked["limit"])
+        # The client's import path comes last: the installation of this machine is the one whose
+        # versions were compared.
+        path = [*sys.path, *(entry for entry in task["path"] if entry not in sys.path)]
+        self.process.start_job(job, path=path, limit=task["limit"])
 
     def take_files(self, outcomes: list[Outcome]) -> dict[str, bytes]:
-        """The bytes of all blocks that the client has to store, which need not lie here any longer."""
+        """The bytes of all blocks that the client has to store; they are removed here."""
         if self.spool is None:
             return {}
         found = {}
@@ -110,7 +108,7 @@ class _Desk:
         return found
 
     def end(self) -> None:
-        self.child.end()
+        self.process.end()
         self._clear()
 
     def _clear(self) -> None:
@@ -119,96 +117,98 @@ class _Desk:
             self.spool = None
 
 
-class _Desks:
-    """The idle child processes of this worker, those used last at the end."""
+class _Slots:
+    """The slots of this worker whose processes are idle, those used last at the end."""
 
     def __init__(self):
-        self._idle: list[_Desk] = []
+        self._idle: list[_Slot] = []
         self._lock = threading.Lock()
-        self._janitor: threading.Thread | None = None
+        self._cleaner: threading.Thread | None = None
 
-    def take(self, sweep: str, owner: str) -> _Desk:
-        """A process that works for this sweep already, or for this client; or else a new one."""
+    def take(self, sweep: str, owner: str) -> _Slot:
+        """One that worked for this sweep, or for this client; or else a new one."""
         with self._lock:
-            for fits in (lambda desk: desk.sweep == sweep, lambda desk: desk.owner == owner):
-                for desk in reversed(self._idle):
-                    if fits(desk) and not desk.child.has_died:
-                        self._idle.remove(desk)
-                        return desk
-        return _Desk(owner)
+            for fits in (lambda slot: slot.sweep == sweep, lambda slot: slot.owner == owner):
+                for slot in reversed(self._idle):
+                    if fits(slot) and not slot.process.has_died:
+                        self._idle.remove(slot)
+                        return slot
+        return _Slot(owner)
 
-    def put(self, desk: _Desk) -> None:
-        desk.idle_since = time.monotonic()
+    def put(self, slot: _Slot) -> None:
+        slot.idle_since = time.monotonic()
         with self._lock:
-            self._idle.append(desk)
-            if self._janitor is None:
-                self._janitor = threading.Thread(target=self._tidy, daemon=True)
-                self._janitor.start()
+            self._idle.append(slot)
+            if self._cleaner is None:
+                self._cleaner = threading.Thread(target=self._clean, daemon=True)
+                self._cleaner.start()
 
-    def leave(self, which: Callable[[_Desk], bool]) -> list[_Desk]:
-        """Take some out of the idle ones."""
+    def remove(self, which: Callable[[_Slot], bool]) -> list[_Slot]:
+        """Remove some of the idle ones, and return them."""
         with self._lock:
-            gone = [desk for desk in self._idle if which(desk)]
-            self._idle = [desk for desk in self._idle if desk not in gone]
-        return gone
+            removed = [slot for slot in self._idle if which(slot)]
+            self._idle = [slot for slot in self._idle if slot not in removed]
+        return removed
 
-    def _tidy(self) -> None:
-        """End processes that nobody has needed for a while: a client that was killed does not
-        dismiss its own.
+    def _clean(self) -> None:
+        """End processes that have been idle for a while: a client that was killed does not end its
+        own.
         """
         while True:
             time.sleep(_IDLE_SECONDS / 10)
-            for desk in self.leave(lambda desk: time.monotonic() - desk.idle_since > _IDLE_SECONDS):
-                desk.end()
+            for slot in self.remove(
+                lambda slot: time.monotonic() - slot.idle_since > _IDLE_SECONDS
+            ):
+                slot.end()
 
 
-_desks = _Desks()
+_slots = _Slots()
 _stopped: set[str] = set()
 
 
-def _attend(desk: _Desk, asked: dict[str, Any], wanted: Callable[[], bool]) -> dict[str, Any]:
-    """Give the chunk to the child and wait for it."""
-    if desk.sweep != asked["sweep"]:
-        desk.begin(asked)
-    child = desk.child
-    child.give(_wire.read_chunk(asked))
+def _compute_in(slot: _Slot, task: dict[str, Any], wanted: Callable[[], bool]) -> dict[str, Any]:
+    """Give the chunk to the process and wait for it."""
+    if slot.sweep != task["sweep"]:
+        slot.start_job(task)
+    process = slot.process
+    process.compute(_messages.read_chunk(task))
     while True:
-        messages, ended = child.listen(TICK_SECONDS)
+        messages, ended = process.wait_and_read(TICK_SECONDS)
         for message in messages:
-            if message["say"] in ("broken", "changed"):
-                return _answer(desk, [], message["say"], message["cause"])
-            child.ready = True
-            if message["say"] == "outcome":
-                child.chunk = None
-                return _answer(desk, [_wire.read_outcome(message)], None)
+            if message["type"] in ("broken", "changed"):
+                return _answer(slot, [], message["type"], message["cause"])
+            process.is_ready = True
+            if message["type"] == "outcome":
+                process.chunk = None
+                return _answer(slot, [_messages.read_outcome(message)], None)
         if ended:
-            return _answer(desk, [], "died", *child.end(patience=1.0))
-        if child.overdue:
-            return _answer(desk, child.settle(), "late")
+            return _answer(slot, [], "died", *process.end(patience=1.0))
+        if process.is_overdue:
+            return _answer(slot, process.stop(), "overdue")
         if not wanted():
-            return _answer(desk, child.settle(_STOP_PATIENCE), "stopped")
+            return _answer(slot, process.stop(_STOP_SECONDS), "stopped")
 
 
 def _answer(
-    desk: _Desk, outcomes: list[Outcome], ended: str | None, cause: str = "", last_words: str = ""
+    slot: _Slot, outcomes: list[Outcome], ended: str | None, cause: str = "", stderr_tail: str = ""
 ) -> dict[str, Any]:
-    """Outcomes as messages, blocks as bytes where the client stores them, and how the child ended,
-    if it did.
+    """Outcomes as messages, blocks as bytes where the client stores them, and how the process
+    ended, if it did.
     """
     return {
-        "outcomes": [_wire.outcome_message(outcome) for outcome in outcomes],
-        "files": desk.take_files(outcomes),
+        "outcomes": [_messages.outcome_message(outcome) for outcome in outcomes],
+        "files": slot.take_files(outcomes),
         "ended": ended,
         "cause": cause,
-        "last_words": last_words,
-        "ready": desk.child.ready,
-        "at": desk.child.at,
+        "stderr_tail": stderr_tail,
+        "is_ready": slot.process.is_ready,
+        "current_run": slot.process.current_run,
     }
 
 
 def _wanted(key: str, sweep: str) -> Callable[[], bool]:
-    """Whether anybody still waits for a task: not when its client is gone, nor when this worker is
-    about to close.
+    """Whether a task is still wanted: not when its client is lost, nor when this worker is about to
+    close.
     """
     from distributed import get_worker
     from distributed.core import Status
@@ -229,7 +229,7 @@ def _wanted(key: str, sweep: str) -> Callable[[], bool]:
 
 
 def _scratch() -> str:
-    """Dask's own folder for this worker, which it clears even after a kill."""
+    """Dask's folder for this worker, which Dask clears even after a kill."""
     from distributed import get_worker
 
     return get_worker().local_directory

@@ -1,12 +1,19 @@
-"""The environment of a worker process: one thread, and compiled code that is kept."""
+"""The environment of a worker process: one thread, a cache of compiled code, and the versions that
+results depend on.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import os
 import platform
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+
+from attnlab import __version__
+from attnlab._places import cache_folder
 
 # XLA reads the size of its thread pool from NPROC; the two flags alone leave it at the number of
 # cores.
@@ -18,6 +25,7 @@ _ONE_THREAD = {
     "JAX_PLATFORMS": "cpu",
 }
 _XLA_FLAGS = ("--xla_cpu_multi_thread_eigen=false", "intra_op_parallelism_threads=1")
+_PACKAGES = ("jax", "jaxlib", "numpy")
 
 
 def usable_cores() -> int:
@@ -28,16 +36,14 @@ def usable_cores() -> int:
 
 
 def worker_environment() -> dict[str, str]:
-    """Environment variables of a worker, to be set before it imports JAX."""
+    """The environment variables of a worker, to be set before it imports JAX."""
     environment = {**os.environ, **_ONE_THREAD}
     flags = environment.get("XLA_FLAGS", "").split()
-    environment["XLA_FLAGS"] = " ".join(
-        [*flags, *(flag for flag in _XLA_FLAGS if flag not in flags)]
-    )
+    flags += [flag for flag in _XLA_FLAGS if flag not in flags]
+    environment["XLA_FLAGS"] = " ".join(flags)
     package = str(Path(__file__).resolve().parents[3])
-    environment["PYTHONPATH"] = os.pathsep.join(
-        filter(None, [package, environment.get("PYTHONPATH", "")])
-    )
+    given = environment.get("PYTHONPATH", "")
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [package, given]))
     cache = compilation_cache()
     if cache is not None:
         environment.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache))
@@ -47,21 +53,15 @@ def worker_environment() -> dict[str, str]:
 
 
 def compilation_cache() -> Path | None:
-    """The folder where compiled code is kept between sweeps; ``None`` where there can be none.
+    """The folder of compiled code that is kept between sweeps; ``None`` where there can be none.
 
-    ``ATTNLAB_CACHE`` names another folder than the user's cache; empty, it turns the cache off.
-    Code compiled for one processor may not run on another, so that each kind of processor has its
-    own.
+    ``ATTNLAB_CACHE`` names another folder than the user's cache; empty, it turns this cache off.
+    Code compiled for one processor may not run on another, so that each kind of processor has a
+    folder of its own.
     """
-    given = os.environ.get("ATTNLAB_CACHE")
-    if given == "":
+    if os.environ.get("ATTNLAB_CACHE") == "":
         return None
-    base = (
-        Path(given)
-        if given
-        else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "attnlab"
-    )
-    folder = base.expanduser() / "jax" / processor()
+    folder = cache_folder() / "jax" / processor()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
@@ -74,7 +74,35 @@ def processor() -> str:
     about = platform.machine()
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-        about += "".join(
-            sorted({line for line in lines if line.startswith(("flags", "Features", "model name"))})
-        )
+        kinds = {line for line in lines if line.startswith(("flags", "Features", "model name"))}
+        about += "".join(sorted(kinds))
     return f"{platform.machine()}-{hashlib.sha256(about.encode()).hexdigest()[:12]}"
+
+
+def versions() -> dict[str, str]:
+    """The versions that results depend on, in this process.
+
+    >>> versions()["attnlab"] == __version__
+    True
+    """
+    found: dict[str, str] = {"attnlab": __version__}
+    for name in _PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    # Patch releases of Python change no bit of a result.
+    found["python"] = ".".join(platform.python_version_tuple()[:2])
+    found["processor"] = processor()
+    return found
+
+
+def differences(here: Mapping[str, str], there: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """What is not the same, as (here, there); the processor is not compared.
+
+    >>> differences({"jax": "0.7.0", "python": "3.11"}, {"jax": "0.6.2", "python": "3.11"})
+    {'jax': ('0.7.0', '0.6.2')}
+    """
+    pairs = {name: (mine, there.get(name, "unknown")) for name, mine in here.items()}
+    pairs.pop("processor", None)
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

@@ -1,34 +1,39 @@
-"""Computing one chunk of runs, wherever that happens."""
+"""What an executor is, how a chunk of runs is computed and stored, and the executor that computes
+in this process.
+"""
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attnlab._errors import AttnlabError
 from attnlab.sweeps._plan import Run
 from attnlab.sweeps._source import CodeChanged, Watch
 from attnlab.sweeps._work import LoadedWork, load_work
-from attnlab.sweeps.executors._chunks import Chunks
 from attnlab.sweeps.store._manifest import Block, Failure
 from attnlab.sweeps.store._stack import Stack
 from attnlab.sweeps.store._store import save_failures, save_runs
 
-_PENDING_BYTES = 64_000_000
+if TYPE_CHECKING:
+    from attnlab.sweeps.executors._chunks import Chunks
+
+_PENDING_BYTES = 64_000_000  # finished runs that are kept in memory before they are written
 _TRACEBACK_CHARACTERS = 20_000
 
 
 @dataclass(frozen=True)
 class Job:
-    """What every worker of a sweep must know; ``source`` is the hash of the code that the sweep
-    began with.
+    """What every worker of a sweep must know; ``source`` is the hash of the code that the sweep was
+    started with.
     """
 
     work: str
@@ -55,8 +60,8 @@ class AbstractExecutor(ABC):
     """Where runs are computed. An executor takes chunks of runs and yields their outcomes, in any
     order.
 
-    Whoever computes a chunk also writes it to the store: ``compute`` of a ``Worker`` does both. A
-    run must not depend on where it is computed, nor on its companions.
+    The process that computes a chunk also writes it to the store: ``Worker.compute`` does both. A
+    run must not depend on where it is computed, nor on the other runs of its chunk.
     """
 
     @property
@@ -65,20 +70,21 @@ class AbstractExecutor(ABC):
         """How many chunks are computed at once."""
 
     def rest(self) -> None:  # noqa: B027  (most executors keep nothing)
-        """Give back what is kept between sweeps: a long time without one begins."""
+        """Release what is kept between sweeps, since there will be none for a long time."""
 
     @abstractmethod
     def outcomes(self, job: Job, chunks: Chunks, interrupt: Interrupt) -> Generator[Outcome]:
-        """Compute all chunks, or, once ``interrupt.pressed``, end within two seconds and keep what
-        is finished.
+        """Compute all chunks; once ``interrupt.pressed``, end within two seconds and keep what is
+        finished.
         """
 
 
 class InProcess(AbstractExecutor):
-    """In this process, one run after another: for debugging, and where processes cannot be started.
+    """Computes in this process, one run after another: for debugging, and where processes cannot be
+    started.
 
-    The process keeps its own threads; single-threaded results need ``XLA_FLAGS`` and ``NPROC`` set
-    before JAX starts.
+    JAX uses as many threads as it was started with; single-threaded results need ``XLA_FLAGS`` and
+    ``NPROC`` set before.
     """
 
     @property
@@ -88,7 +94,7 @@ class InProcess(AbstractExecutor):
 
     def outcomes(self, job: Job, chunks: Chunks, interrupt: Interrupt) -> Generator[Outcome]:
         """Compute chunk by chunk. Ctrl-C ends the run that is being computed."""
-        worker = Worker(job, load_work(job.work), guard=interrupt.breaking)
+        worker = Worker(job, load_work(job.work), guard=interrupt.raising)
         for chunk in chunks:
             yield worker.compute(chunk, lambda: interrupt.pressed)
             if interrupt.pressed:
@@ -96,35 +102,59 @@ class InProcess(AbstractExecutor):
 
 
 class Interrupt:
-    """Whether Ctrl-C was pressed, and whether it may break into what is being done."""
+    """Whether Ctrl-C was pressed, and whether it raises ``KeyboardInterrupt`` at once."""
 
     def __init__(self):
         self.pressed = False
-        self.may_break = False
+        self.raises = False
 
-    def breaking(self) -> AbstractContextManager[None]:
-        """While this lasts, Ctrl-C also raises ``KeyboardInterrupt`` at once."""
-        return _Breaking(self)
+    def raising(self) -> AbstractContextManager[None]:
+        """In this context Ctrl-C also raises ``KeyboardInterrupt`` at once."""
+        return _Raising(self)
 
 
-class _Breaking(AbstractContextManager[None]):
+class _Raising(AbstractContextManager[None]):
     def __init__(self, interrupt: Interrupt):
         self._interrupt = interrupt
 
     def __enter__(self) -> None:
-        self._interrupt.may_break = True
+        self._interrupt.raises = True
 
     def __exit__(self, *error: object) -> None:
-        self._interrupt.may_break = False
+        self._interrupt.raises = False
+
+
+@contextmanager
+def interruptible() -> Iterator[Interrupt]:
+    """Turn the first Ctrl-C into an orderly end; a second one raises at once. Only in the main
+    thread.
+    """
+    state = Interrupt()
+    if threading.current_thread() is not threading.main_thread():
+        yield state
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def handler(number: int, frame: object) -> None:
+        del number, frame
+        again, state.pressed = state.pressed, True
+        if again or state.raises:
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield state
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class Worker:
-    """Computes chunks and stores them. What is finished waits in memory until the chunk is done or
+    """Computes chunks and stores them. Finished runs stay in memory until the chunk is done or
     ``flush`` is called.
 
     ``flush`` may be called from another thread; ``lock`` is held whenever finished runs are moved.
-    ``CodeChanged`` is raised where the work function is not the one that the job means, or loads a
-    module that was edited meanwhile.
+    Raises ``CodeChanged`` where the work function is not the one of the job, or loads a module that
+    was edited in the meantime.
     """
 
     def __init__(
@@ -136,8 +166,7 @@ class Worker:
         if work.source.hash != job.source:
             raise CodeChanged(
                 f"the code of {job.work} changed while the sweep was under way; all runs that "
-                "finished before are "
-                "kept, start the same command again"
+                "finished before are kept, start the same command again"
             )
         self._job, self._work, self._guard = job, work, guard
         self._watch = Watch(work.source)
@@ -151,7 +180,7 @@ class Worker:
         self._seconds: list[float] = []
 
     def compute(self, chunk: Iterable[Run], stopped: Callable[[], bool]) -> Outcome:
-        """Compute the runs one by one and store them; a run that raises is recorded, not fatal."""
+        """Compute the runs one by one and store them; a run that raises is recorded as failed."""
         try:
             for run in chunk:
                 if stopped():
@@ -163,14 +192,12 @@ class Worker:
         except KeyboardInterrupt:
             if not stopped():
                 raise
-        except (
-            OSError
-        ) as error:  # of the store; whatever a work function raises was caught where it was called
+        except OSError as error:  # of the store: _attempt catches what a work function raises
             return self._refused(error)
         return self.flush()
 
     def flush(self) -> Outcome:
-        """Store what is finished, and say what was done since the last time."""
+        """Store what is finished; returns what was done since the last time."""
         with self.lock:
             self._watch.check()
             try:
@@ -195,7 +222,7 @@ class Worker:
                 return Stack.of_run(run.hash, data)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # also SystemExit: a work function must not end the sweep
+        except BaseException as error:  # even SystemExit: a work function must not end the sweep
             return _failure(run, error, self._job.source)
 
     def _collect(self, result: Stack | Failure, seconds: float) -> None:

@@ -1,8 +1,8 @@
-"""A worker process: ``python -m attnlab.sweeps.executors._worker_main``. Started by ``Processes``, never by hand.
+"""A worker process: ``python -m attnlab.sweeps.executors._worker_main``. Never started by hand.
 
 Messages arrive on standard input, answers leave on what was standard output; whatever a work
-function prints goes to standard error. When the parent dies, the input ends and the worker ends
-with it.
+function prints goes to standard error. When the parent dies, the input ends, and the worker with
+it.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from attnlab._errors import AttnlabError
 from attnlab.sweeps._plan import Run
 from attnlab.sweeps._source import CodeChanged
 from attnlab.sweeps._work import load_work
-from attnlab.sweeps.executors import _wire
+from attnlab.sweeps.executors import _messages
 from attnlab.sweeps.executors._executor import Worker
 
 
 def main() -> None:
-    """Serve until the parent says stop, or is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
+    """Serve until the parent sends stop, or dies."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     first = json.loads(sys.stdin.buffer.readline() or b"null")
     if first is None:
         return
-    # From here on the input is watched: loading the work function may take long, and the parent may
-    # die meanwhile.
+    # From here on a thread reads the input: loading the work function may take long, and the parent
+    # may die in the meantime.
     listener = _Listener(sys.stdin.buffer, answers)
     listener.start()
     code = 1
@@ -45,88 +45,89 @@ def main() -> None:
         traceback.print_exc()
     finally:
         sys.stderr.flush()
-        os._exit(code)  # the listener still waits for input; an orderly shutdown would wait for it
+        os._exit(code)  # an orderly shutdown would wait for the listener, which waits for input
 
 
 def _serve(message: dict[str, Any], listener: _Listener) -> int:
-    """Compute chunk after chunk; a new job may begin between two of them, and finds what is
-    compiled.
+    """Compute chunk after chunk; returns the exit code. A new job may start between two chunks, and
+    reuses compiled code.
     """
     worker: Worker | None = None
-    tells = False
+    announces = False
     while True:
-        if message["do"] == "begin":
-            tells = message.get("tell", False)
+        if message["type"] == "job":
+            announces = message["announce"]
             sys.path[:] = message["path"]
-            job = _wire.read_job(message)
+            job = _messages.read_job(message)
             try:
                 listener.worker = worker = Worker(job, load_work(job.work))
             except CodeChanged as error:
-                listener.say(_wire.line({"say": "changed", "cause": str(error)}))
+                listener.send(_messages.message("changed", cause=str(error)))
                 return 2
             except BaseException as error:
-                cause = (
-                    str(error)
-                    if isinstance(error, AttnlabError)
-                    else "".join(traceback.format_exception(error))
-                )
-                listener.say(_wire.line({"say": "broken", "cause": cause}))
+                listener.send(_messages.message("broken", cause=_cause(error)))
                 return 2
-            listener.say(_wire.line({"say": "ready"}))
+            listener.send(_messages.message("ready"))
         else:
-            assert worker is not None, "the first message begins a job"
-            runs = _wire.read_chunk(message)
+            assert worker is not None, "the first message is a job"
+            runs: Iterable[Run] = _messages.read_chunk(message)
+            if announces:
+                runs = listener.announced(runs, worker)
             try:
-                outcome = worker.compute(
-                    listener.announced(runs, worker) if tells else runs, lambda: False
-                )
+                outcome = worker.compute(runs, lambda: False)
             except CodeChanged as error:
-                listener.say(_wire.line({"say": "changed", "cause": str(error)}))
+                listener.send(_messages.message("changed", cause=str(error)))
                 return 2
-            with worker.lock:  # no two answers at once
-                listener.say(_wire.outcome_message(outcome))
-        message = listener.orders.get()
+            with worker.lock:  # the listener may answer a stop at the same time
+                listener.send(_messages.outcome_message(outcome))
+        message = listener.inbox.get()
+
+
+def _cause(error: BaseException) -> str:
+    if isinstance(error, AttnlabError):
+        return str(error)
+    return "".join(traceback.format_exception(error))
 
 
 class _Listener(threading.Thread):
-    """Reads messages beside the computation, so that stop and the parent's death are noticed at
+    """Reads messages during the computation, so that a stop and the parent's death are noticed at
     once.
     """
 
     def __init__(self, messages: BinaryIO, answers: BinaryIO):
         super().__init__(daemon=True)
         self._messages, self._answers = messages, answers
-        self.orders: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self.inbox: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self.worker: Worker | None = None
 
-    def say(self, message: bytes) -> None:
-        """Answer the parent."""
-        self._answers.write(message)
+    def send(self, data: bytes) -> None:
+        """Send a message to the parent."""
+        self._answers.write(data)
         self._answers.flush()
 
     def announced(self, runs: Iterable[Run], worker: Worker) -> Iterator[Run]:
-        """The runs; the parent is told when each begins, and when what is left is to store them."""
+        """The runs; a message is sent when each starts, and when only storing them is left."""
         for run in runs:
             with worker.lock:
-                self.say(_wire.line({"say": "run"}))
+                self.send(_messages.message("run"))
             yield run
         with worker.lock:
-            self.say(_wire.line({"say": "storing"}))
+            self.send(_messages.message("storing"))
 
     def run(self) -> None:
-        """Hand jobs and chunks on; on stop store what is finished and leave; on the end of input
-        just leave.
+        """Pass jobs and chunks on; on a stop store what is finished and exit; at the end of the
+        input just exit.
         """
         for text in iter(self._messages.readline, b""):
             message = json.loads(text)
-            if message["do"] != "stop":
-                self.orders.put(message)
+            if message["type"] != "stop":
+                self.inbox.put(message)
             elif self.worker is None:
                 os._exit(0)
             else:
                 with self.worker.lock:
-                    with suppress(CodeChanged):  # then nothing of this process is stored
-                        self.say(_wire.outcome_message(self.worker.flush()))
+                    with suppress(CodeChanged):  # then this process stores nothing
+                        self.send(_messages.outcome_message(self.worker.flush()))
                     os._exit(0)
         os._exit(1)
 

@@ -14,16 +14,17 @@ from contextlib import suppress
 from typing import IO, Any
 
 from attnlab._errors import AttnlabError
-from attnlab.sweeps.executors import _wire
+from attnlab.sweeps.executors import _messages
 from attnlab.sweeps.executors._chunks import Chunk
 from attnlab.sweeps.executors._executor import Job, Outcome
 
-PATIENCE_SECONDS = 1.2
+STOP_SECONDS = 1.2  # within which a process that is asked to stop must have stored its runs
 TICK_SECONDS = 0.1
+_STDERR_BYTES = 2000
 
 
 def checked_limit(seconds: float | None) -> float | None:
-    """A time limit for each run, or ``None`` for none."""
+    """A time limit for each run, or ``None`` for no limit."""
     if seconds is not None and (
         isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0
     ):
@@ -34,16 +35,16 @@ def checked_limit(seconds: float | None) -> float | None:
     return seconds
 
 
-class Child:
+class WorkerProcess:
     """A fresh interpreter that computes chunks: ``python -m attnlab.sweeps.executors._worker_main``.
 
-    ``chunk`` is what it is at, ``last`` what it was given last; ``ready`` whether it has loaded the
-    work function.
+    ``chunk`` is the one that it computes now, ``last_chunk`` the last one that it was given;
+    ``is_ready`` says whether it has loaded the work function.
     """
 
     def __init__(self, environment: dict[str, str]):
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (closed in end)
-        # A process group of its own: Ctrl-C reaches the parent alone, which then decides. Safe
+        # A process group of its own: Ctrl-C reaches only the parent, which decides what to do. Safe
         # path: the caller's folder is not searched before the standard library.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "attnlab.sweeps.executors._worker_main"],
@@ -56,34 +57,35 @@ class Child:
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._orders, self.answers = self._process.stdin, self._process.stdout
-        os.set_blocking(self.answers.fileno(), False)
-        self._rest = b""
+        self._input, self.output = self._process.stdin, self._process.stdout
+        os.set_blocking(self.output.fileno(), False)
+        self._incomplete_line = b""
         self._limit: float | None = None
-        self._since: float | None = None
-        self._begun = 0
+        self._run_started_at: float | None = None
+        self._runs_started = 0
         self._ending: tuple[str, str] | None = None
-        self.ready = False
+        self.is_ready = False
         self.chunk: Chunk | None = None
-        self.last: Chunk | None = None
+        self.last_chunk: Chunk | None = None
 
-    def begin(
+    def start_job(
         self, job: Job, *, path: Iterable[str] | None = None, limit: float | None = None
     ) -> None:
-        """Begin a job; runs that take longer than ``limit`` seconds are ``overdue``."""
-        self.ready, self.last, self._limit = False, None, limit
-        self.say(_wire.job_message(job, sys.path if path is None else path, tell=limit is not None))
+        """Start a job; a run that takes longer than ``limit`` seconds makes it ``is_overdue``."""
+        self.is_ready, self.last_chunk, self._limit = False, None, limit
+        path = sys.path if path is None else path
+        self.send(_messages.job_message(job, path, announce=limit is not None))
 
-    def say(self, message: bytes) -> None:
+    def send(self, data: bytes) -> None:
         """Send a message."""
-        with suppress(OSError):  # of a process that has just died; reading from it will tell
-            while message:
-                message = message[self._orders.write(message) :]
+        with suppress(OSError):  # of a process that has just died, which is noticed when reading
+            while data:
+                data = data[self._input.write(data) :]
 
-    def give(self, chunk: Chunk) -> None:
+    def compute(self, chunk: Chunk) -> None:
         """Have a chunk computed."""
-        self.chunk, self.last, self._begun = chunk, chunk, 0
-        self.say(_wire.chunk_message(chunk))
+        self.chunk, self.last_chunk, self._runs_started = chunk, chunk, 0
+        self.send(_messages.chunk_message(chunk))
 
     @property
     def has_died(self) -> bool:
@@ -91,59 +93,58 @@ class Child:
         return self._process.poll() is not None
 
     @property
-    def at(self) -> str | None:
-        """The hash of the run that is being computed, if runs are told of."""
-        return self.chunk[self._begun - 1].hash if self.chunk and self._begun else None
+    def current_run(self) -> str | None:
+        """The hash of the run that is being computed; known only where there is a time limit."""
+        return (
+            self.chunk[self._runs_started - 1].hash if self.chunk and self._runs_started else None
+        )
 
     @property
-    def overdue(self) -> bool:
-        """Whether the run that is being computed takes longer than the time limit; loading and
-        storing do not count.
+    def is_overdue(self) -> bool:
+        """Whether the current run takes longer than the time limit; loading and storing do not
+        count.
         """
-        return (
-            self._limit is not None
-            and self._since is not None
-            and time.monotonic() - self._since > self._limit
-        )
+        if self._limit is None or self._run_started_at is None:
+            return False
+        return time.monotonic() - self._run_started_at > self._limit
 
     def read(self) -> tuple[list[dict[str, Any]], bool]:
         """The messages that have arrived, and whether they were the last."""
-        died = self.has_died  # asked before reading: what a dead process has said is then all there
+        died = self.has_died  # asked before reading: then all that a dead process sent is read
         try:
-            data = os.read(self.answers.fileno(), 1 << 20)
+            data = os.read(self.output.fileno(), 1 << 20)
             ended = not data
         except BlockingIOError:
             data, ended = b"", died
-        *lines, self._rest = (self._rest + data).split(b"\n")
+        *lines, self._incomplete_line = (self._incomplete_line + data).split(b"\n")
         messages = [json.loads(text) for text in lines]
         for message in messages:
-            self._since = time.monotonic() if message["say"] == "run" else None
-            self._begun += message["say"] == "run"
+            starts_run = message["type"] == "run"
+            self._run_started_at = time.monotonic() if starts_run else None
+            self._runs_started += starts_run
         return messages, ended
 
-    def listen(self, seconds: float) -> tuple[list[dict[str, Any]], bool]:
-        """The same, but wait for a while if nothing has arrived."""
+    def wait_and_read(self, seconds: float) -> tuple[list[dict[str, Any]], bool]:
+        """The same, but wait for so long if nothing has arrived."""
         with selectors.DefaultSelector() as selector:
-            selector.register(self.answers, selectors.EVENT_READ)
+            selector.register(self.output, selectors.EVENT_READ)
             selector.select(seconds)
         return self.read()
 
-    def settle(self, patience: float = PATIENCE_SECONDS) -> list[Outcome]:
-        """Ask the process to store what is finished and to leave, and wait a little: what it had to
-        say.
-        """
-        self.say(_wire.line({"do": "stop"}))
-        deadline, ended, found = time.monotonic() + patience, False, []
+    def stop(self, seconds: float = STOP_SECONDS) -> list[Outcome]:
+        """Ask the process to store what is finished and to end, and wait so long for its answers."""
+        self.send(_messages.message("stop"))
+        deadline, ended, found = time.monotonic() + seconds, False, []
         while not ended and time.monotonic() < deadline:
-            messages, ended = self.listen(TICK_SECONDS)
-            found += [
-                _wire.read_outcome(message) for message in messages if message["say"] == "outcome"
-            ]
+            messages, ended = self.wait_and_read(TICK_SECONDS)
+            for message in messages:
+                if message["type"] == "outcome":
+                    found.append(_messages.read_outcome(message))
         return found
 
     def end(self, patience: float = 0.0) -> tuple[str, str]:
-        """End the process; how it ended, and the last that it wrote to standard error. May be
-        called again.
+        """End the process; returns how it ended, and the end of its standard error. May be called
+        again.
         """
         if self._ending is not None:
             return self._ending
@@ -151,15 +152,15 @@ class Child:
             self._process.wait(patience)
         self._process.kill()
         code = self._process.wait()
-        for pipe in (self._orders, self.answers):
+        for pipe in (self._input, self.output):
             with suppress(OSError):
                 pipe.close()
         self._stderr.seek(0, os.SEEK_END)
-        self._stderr.seek(max(0, self._stderr.tell() - 2000))
-        last_words = self._stderr.read().decode(errors="replace").strip()
+        self._stderr.seek(max(0, self._stderr.tell() - _STDERR_BYTES))
+        stderr_tail = self._stderr.read().decode(errors="replace").strip()
         self._stderr.close()
-        told = (
+        cause = (
             f"process died with signal {-code}" if code < 0 else f"process ended with code {code}"
         )
-        self._ending = told, last_words
+        self._ending = cause, stderr_tail
         return self._ending

@@ -1,4 +1,4 @@
-"""One block: a ZIP file with a Zarr (version 3) group for each stack of runs."""
+"""A block: one ZIP file with a Zarr (version 3) group for each stack of runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HEAD = {
 }
 _CHUNK_BYTES = 16_000_000
 _MOST_PADDING = 1000
-_RESERVED_ATTRS = (
+_RESERVED_ATTRS = (  # xarray gives these a meaning when it writes or reads
     "_FillValue",
     "missing_value",
     "scale_factor",
@@ -33,8 +33,6 @@ _RESERVED_ATTRS = (
     "dtype",
     "units",
     "calendar",
-)
-_RESERVED_ATTRS += (
     "coordinates",
     "_ARRAY_DIMENSIONS",
     "grid_mapping",
@@ -56,30 +54,35 @@ def pack(stacks: Iterable[Stack]) -> bytes:
 
 
 def unpack(block: Path | bytes, chosen: Chosen | None = None) -> list[Stack]:
-    """The stacks of a block whose checksum is known to be right; of each only the ``chosen``
-    variables.
+    """The stacks of a block whose checksum was verified; of each only the ``chosen`` variables.
 
     The block is a local file, of which only what is chosen is read, or its bytes. ``chosen`` maps a
-    stack's header (``{name: {"dims", "coord", …}}``) to names. A block that ``pack`` has not made
-    is ``Damaged``.
+    stack's header (``{name: {"dims", "coord", …}}``) to names. Raises ``Damaged`` for a block that
+    ``pack`` did not make.
     """
     import xarray as xr
 
     with open_zarr(block) as (store, groups):
         stacks = []
-        for group in (group for group in groups if group.startswith("stack")):
-            data = xr.open_zarr(
-                store, group=group, consolidated=False, chunks=None, decode_cf=False, zarr_format=3
-            )
-            stacks.append(_from_dataset(data, chosen))
+        for group in groups:
+            if group.startswith("stack"):
+                data = xr.open_zarr(
+                    store,
+                    group=group,
+                    consolidated=False,
+                    chunks=None,
+                    decode_cf=False,
+                    zarr_format=3,
+                )
+                stacks.append(_from_dataset(data, chosen))
         return stacks
 
 
 def _to_dataset(stack: Stack) -> tuple[xr.Dataset, dict[str, tuple[int, ...]]]:
     """A stack as a data set with a leading run dimension, and the shape of each variable's chunks.
 
-    Coordinates that all runs share are stored once; attributes lie exact in the header, and for
-    other readers also with the variables, as far as they mean nothing special there.
+    Coordinates that all runs share are stored once. The exact attributes are in the header; for
+    other readers they are also stored with the variables, except the reserved ones.
     """
     import xarray as xr
 
@@ -108,13 +111,13 @@ def _to_dataset(stack: Stack) -> tuple[xr.Dataset, dict[str, tuple[int, ...]]]:
         "runs": list(stack.hashes),
         "variables": header,
         "attrs": distinct,
-        "attrs_of": [places[t] for t in texts],
+        "attrs_of": [places[text] for text in texts],
     }
     return xr.Dataset(variables, attrs={_HEADER: head}), chunks
 
 
 def _chunk_shape(values: np.ndarray) -> tuple[int, ...]:
-    """Whole rows, as many as make a chunk of useful size."""
+    """Complete rows, as many as make a chunk of useful size."""
     if values.ndim == 0:
         return ()
     row = max(values.nbytes // max(len(values), 1), 1)
@@ -128,10 +131,9 @@ def _from_dataset(data: xr.Dataset, chosen: Chosen | None) -> Stack:
     if wrong or head is None:
         raise Damaged(f"the header of a stack: {wrong}")
     runs, header = tuple(head["runs"]), head["variables"]
-    if len(head["attrs_of"]) != len(runs) or max(head["attrs_of"], default=0) >= max(
-        len(head["attrs"]), 1
-    ):
-        raise Damaged("the header of a stack has other attributes than runs")
+    highest, count = max(head["attrs_of"], default=0), max(len(head["attrs"]), 1)
+    if len(head["attrs_of"]) != len(runs) or highest >= count:
+        raise Damaged("the header of a stack does not give each run its attributes")
     wanted = set(header if chosen is None else chosen(header))
     columns = {
         name: _column(data, about, len(runs)) for name, about in header.items() if name in wanted
@@ -142,9 +144,8 @@ def _from_dataset(data: xr.Dataset, chosen: Chosen | None) -> Stack:
 def _column(data: xr.Dataset, about: dict[str, Any], runs: int) -> Column:
     variable, dims = data.variables[about["stored"]], tuple(about["dims"])
     is_shared = RUN_DIM not in variable.dims
-    if variable.dims != (dims if is_shared else (RUN_DIM, *dims)) or (
-        not is_shared and len(variable) != runs
-    ):
+    expected = dims if is_shared else (RUN_DIM, *dims)
+    if variable.dims != expected or (not is_shared and len(variable) != runs):
         raise Damaged(
             f"the variable {about['stored']!r} has the dimensions {variable.sizes}: not those of "
             "its header"
@@ -158,8 +159,8 @@ def _column(data: xr.Dataset, about: dict[str, Any], runs: int) -> Column:
 
 
 def _fixed_width(values: np.ndarray) -> np.ndarray:
-    """Strings as NumPy holds them, all as wide as the longest; refused where that one is far longer
-    than the others.
+    """Strings in NumPy's fixed width, that of the longest; refused where that one is far longer
+    than the others, since all would take its space.
     """
     texts = values.ravel().tolist()
     lengths = [len(text) for text in texts]

@@ -1,4 +1,4 @@
-"""A folder that one command owns at a time."""
+"""Locks: a folder has one owner at a time."""
 
 from __future__ import annotations
 
@@ -17,15 +17,22 @@ from typing import IO, Any
 
 from attnlab._errors import AttnlabError
 from attnlab._json import mismatch, parse_json
-from attnlab._places import is_file, is_remote, listed, remove
-from attnlab.sweeps.store._files import read_json, set_aside, write_json
+from attnlab._places import (
+    is_file,
+    is_remote,
+    listed,
+    read_if_any,
+    remove,
+    set_aside,
+    write_atomically,
+)
 
 _BEAT_SECONDS = 20.0
 _STALE_SECONDS = 120.0
 _MOMENT_SECONDS = 0.5
 _ROUNDS = 20
 _FILE, _FOLDER = "lock", "locks"
-_LONGEST = 10_000  # bytes of a lock; ours has a hundred
+_LONGEST = 10_000  # bytes that are read of a lock file, which has about a hundred
 _SHAPES = {
     "pid": range(1, 2**31),
     "host": str,
@@ -38,12 +45,14 @@ _LATEST = 253_402_300_799.0  # the last second that a date can have, in the year
 
 
 def lock_of(folder: Path) -> FolderLock | UrlLock:
-    """The lock of a sweep's folder, not yet taken."""
+    """The lock of a sweep's folder, not yet acquired."""
     return UrlLock(folder) if is_remote(folder) else FolderLock(folder)
 
 
 def unlock(folder: Path) -> list[str]:
-    """Take a folder's lock away from a command that is gone; who had it, in words."""
+    """Remove the lock of a command that no longer exists from a folder; returns who held it, as
+    text.
+    """
     if not is_remote(folder):
         return FolderLock(folder).clear()
     found = _flags(folder)
@@ -53,10 +62,10 @@ def unlock(folder: Path) -> list[str]:
 
 
 class FolderLock:
-    """A local folder's lock file, with process and host of who holds it.
+    """The lock file of a local folder, with process and host of its holder.
 
-    The operating system frees the lock when its holder dies, so that the lock of a dead process is
-    simply taken over. The file itself stays: removing it would let two commands hold two locks.
+    The operating system frees the lock when its holder dies, so that the next command takes it
+    over. The file itself stays: removing it would let two commands hold two locks.
     """
 
     lost: str | None = None
@@ -66,10 +75,10 @@ class FolderLock:
         self._file: IO[bytes] | None = None
 
     def acquire(self) -> None:
-        """Take the lock, or say who holds it."""
+        """Take the lock; an error names who holds it."""
         if self._is_foreign():
             raise AttnlabError(
-                f"{self._path} is not a file: expected attnlab's lock there, or nothing; say "
+                f"{self._path} is not a file: expected attnlab's lock file there, or nothing; run "
                 f"`attnlab runs {self._path.parent} --unlock` to rename it"
             )
         file = open(self._path, "a+b")  # noqa: SIM115  (held until release)
@@ -78,15 +87,15 @@ class FolderLock:
             holder = _parsed(file.read(_LONGEST))
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # Locks of another machine may be invisible here; what it wrote is not.
+                # A lock that another machine holds may not be seen here, but its name in the file is.
                 taken = holder.get("host") not in (None, socket.gethostname())
             except BlockingIOError:
                 taken = True
             if taken:
                 raise AttnlabError(
                     f"{self._path.parent} is in use by {_words(holder)}: wait until it ends, or "
-                    "stop it; "
-                    f"if that machine is gone, say `attnlab runs {self._path.parent} --unlock`"
+                    "stop it; if that machine no longer runs, use "
+                    f"`attnlab runs {self._path.parent} --unlock`"
                 )
             about = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}
             self._write(file, json.dumps(about).encode())
@@ -96,7 +105,7 @@ class FolderLock:
         self._file = file
 
     def release(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         if self._file is not None:
             with suppress(OSError):
                 self._write(self._file, b"")
@@ -104,9 +113,9 @@ class FolderLock:
             self._file = None
 
     def clear(self) -> list[str]:
-        """Forget a holder on another machine; one on this machine that is alive keeps the lock."""
+        """Forget a holder on another machine; a live one on this machine keeps the lock."""
         if self._is_foreign():
-            return [f"what was no file of attnlab; it is now {set_aside(self._path)}"]
+            return [f"something that attnlab did not write; it is now {set_aside(self._path)}"]
         if not self._path.exists():
             return []
         with open(self._path, "r+b") as file:
@@ -122,7 +131,7 @@ class FolderLock:
         return [_words(holder)] if holder else []
 
     def _is_foreign(self) -> bool:
-        """Whether something else than a file has the lock's name."""
+        """Whether something other than a file has the name of the lock."""
         return os.path.lexists(self._path) and not self._path.is_file()
 
     @staticmethod
@@ -134,13 +143,14 @@ class FolderLock:
 
 
 class UrlLock:
-    """The lock of a folder at a URL, where nothing can be created only if absent.
+    """The lock of a folder at a URL, where "create only if absent" does not exist.
 
-    Everyone who wants the folder puts a flag of its own, ``locks/<id>.json``, and only then looks
-    at the others': of two commands at least one sees the other. Who sees nobody holds the folder;
-    who sees a holder, or an asker with a lower id, takes its flag back and refuses; the lowest
-    asker waits for the others to do so. The holder renews its flag every 20 s; one that was not
-    renewed for two minutes, or whose process on this machine is dead, counts no more.
+    Every command that wants the folder first writes a flag of its own, ``locks/<id>.json``, and then
+    reads the others': of two commands at least one sees the other. A command that sees no other
+    holds the folder. One that sees a holder, or a candidate with a lower id, removes its flag and
+    gives up; the lowest candidate waits for the others to do so. The holder renews its flag every
+    20 s; a flag that was not renewed for two minutes, or whose process on this machine is dead, is
+    ignored.
     """
 
     def __init__(self, folder: Path):
@@ -153,7 +163,7 @@ class UrlLock:
         self.lost: str | None = None
 
     def acquire(self) -> None:
-        """Take the lock, or say who holds it."""
+        """Take the lock; an error names who holds it."""
         self._since = time.time()
         self._put(held=False)
         try:
@@ -170,7 +180,7 @@ class UrlLock:
         self._thread.start()
 
     def release(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         if self._thread is None:
             return
         self._ended.set()
@@ -180,7 +190,7 @@ class UrlLock:
             remove(self._path)
 
     def _decide(self) -> None:
-        """Return when nobody else wants the folder; raise when somebody else may have it."""
+        """Return when no other command wants the folder; raise when another may hold it."""
         for patience in reversed(range(_ROUNDS)):
             others = self._others()
             if not others:
@@ -201,40 +211,37 @@ class UrlLock:
     def _taken(self, flag: dict[str, Any]) -> AttnlabError:
         silent = min(max(0.0, time.time() - flag.get("beat", time.time())), _STALE_SECONDS)
         return AttnlabError(
-            f"{self._folder} is in use by {_words(flag)}, last heard of {silent:.0f} s ago: wait "
-            "until it ends, or "
-            f"stop it; if it is gone, try again in {max(1.0, _STALE_SECONDS - silent):.0f} s, or "
-            "say "
+            f"{self._folder} is in use by {_words(flag)}, last active {silent:.0f} s ago: wait "
+            "until it ends, or stop it; if it was killed, try again in "
+            f"{max(1.0, _STALE_SECONDS - silent):.0f} s, or use "
             f"`attnlab runs {self._folder} --unlock`"
         )
 
     def _put(self, *, held: bool) -> None:
-        write_json(
-            self._path,
-            {
-                "schema": 1,
-                "pid": os.getpid(),
-                "host": socket.gethostname(),
-                "machine": _machine(),
-                "since": self._since,
-                "beat": time.time(),
-                "held": held,
-            },
-        )
+        flag = {
+            "schema": 1,
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "machine": _machine(),
+            "since": self._since,
+            "beat": time.time(),
+            "held": held,
+        }
+        write_atomically(self._path, json.dumps(flag, indent=1).encode())
 
     def _beat(self) -> None:
         while not self._ended.wait(_BEAT_SECONDS):
-            with suppress(OSError):  # the network may be away for a while; two minutes are allowed
+            with suppress(OSError):  # the network may fail for a while; two minutes are allowed
                 self.renew()
             if self.lost is not None:
                 return
 
     def renew(self) -> None:
-        """Give a sign of life; notice if the lock was taken away, and do not take it back then."""
+        """Renew the flag; where another command took the lock, note that and leave it alone."""
         later = [
-            f
-            for f in self._others().values()
-            if f.get("held") and f.get("since", 0.0) > self._since
+            flag
+            for flag in self._others().values()
+            if flag.get("held") and flag.get("since", 0.0) > self._since
         ]
         if later:
             self.lost = _words(later[0])
@@ -245,17 +252,15 @@ class UrlLock:
 
 
 def _flags(folder: Path) -> dict[str, dict[str, Any]]:
-    """All flags by name; one that went away meanwhile is none, one that cannot be read is
-    somebody's.
+    """All flags by name. One that was removed in the meantime does not count; one that cannot be
+    read counts as held.
     """
     found = {}
     for name in listed(folder / _FOLDER):
         if name.endswith(".json"):
-            flag = _usable(read_json(folder / _FOLDER / name))
-            if flag is not None:
-                found[name] = {"held": True, **flag}
-            elif is_file(folder / _FOLDER / name):
-                found[name] = {"held": True}
+            data = read_if_any(folder / _FOLDER / name)
+            if data is not None or is_file(folder / _FOLDER / name):
+                found[name] = {"held": True, **_parsed(data or b"")}
     return found
 
 
@@ -275,8 +280,8 @@ def _is_alive(pid: int | None) -> bool:
 
 
 def _machine() -> str:
-    """A name for all processes that this one can see: this boot of this machine, and this container
-    of it.
+    """A name for the set of processes that this one can see: this machine since its last boot, and
+    this container on it.
     """
     about = socket.gethostname()
     with suppress(OSError):
@@ -286,17 +291,13 @@ def _machine() -> str:
 
 
 def _parsed(content: bytes) -> dict[str, Any]:
-    """Who holds a lock; what cannot be read names nobody."""
+    """The fields of a lock or flag, without those of a wrong type; none where it cannot be read."""
     try:
-        return _usable(parse_json(content)) or {}
+        flag = parse_json(content)
     except ValueError:
         return {}
-
-
-def _usable(flag: Any) -> dict[str, Any] | None:
-    """What a lock says, without what is of a wrong type."""
     if not isinstance(flag, dict):
-        return None
+        return {}
     return {
         name: flag[name]
         for name, shape in _SHAPES.items()
@@ -312,8 +313,6 @@ def _words(holder: dict[str, Any]) -> str:
     """
     text = f"process {holder.get('pid', '?')} on {holder.get('host', '?')[:80]}"
     since = holder.get("since")
-    return (
-        text
-        if since is None or not 0 <= since <= _LATEST
-        else f"{text} since {datetime.fromtimestamp(since, UTC):%Y-%m-%d %H:%M} UTC"
-    )
+    if since is None or not 0 <= since <= _LATEST:
+        return text
+    return f"{text} since {datetime.fromtimestamp(since, UTC):%Y-%m-%d %H:%M} UTC"

@@ -1,4 +1,4 @@
-"""What lies in a sweep's folder besides data: the plan with its origin, blocks' labels, failures."""
+"""The JSON files of a sweep: the plan with its origin, the labels of blocks, failures."""
 
 from __future__ import annotations
 
@@ -17,17 +17,15 @@ from typing import Any
 
 from attnlab import __version__
 from attnlab._errors import AttnlabError
-from attnlab._places import is_remote, read_bytes
-from attnlab._sealed import seal, unseal
+from attnlab._json import seal, unseal
+from attnlab._places import read_bytes, read_if_any, write_atomically
 from attnlab.sweeps._plan import Plan
-from attnlab.sweeps.store._files import write_atomic
 
 SCHEMA = 1
 KIND, _BLOCK, _FAILURES = "attnlab sweep", "attnlab block", "attnlab failures"
 _AGAIN = (
-    "use another folder; where a sweep lies in this one, remove the file and run the same plan "
-    "again: finished runs "
-    "are kept"
+    "use another folder; if this one holds a sweep, remove the file and run the same plan again: "
+    "finished runs are kept"
 )
 _SOURCES_SHAPE = {"current": str, "earlier": [str], "keep": bool}
 _BLOCK_SHAPE = {
@@ -51,8 +49,8 @@ class Sources:
     """Whose runs count: those of the code with the hash ``current``; with ``keep`` also those of
     all other code.
 
-    ``earlier`` are the hashes that were current before, the oldest first. Before hashes were
-    stored, they were empty.
+    ``earlier`` are the hashes that were current before, the oldest first. A hash is empty for runs
+    that were stored before hashes were recorded.
     """
 
     current: str = ""
@@ -60,12 +58,12 @@ class Sources:
     keep: bool = False
 
     def after(self, current: str, *, keep: bool) -> Sources:
-        """What counts when a sweep goes on with code that has the hash ``current``."""
+        """What counts when a sweep resumes with code that has the hash ``current``."""
         earlier = dict.fromkeys([*self.earlier, self.current])
         return Sources(current, tuple(name for name in earlier if name != current), keep)
 
     def rank(self, source: str) -> int | None:
-        """Of two versions of a run the one with the lower rank counts, one with ``None`` never."""
+        """Of two versions of a run the one with the lower rank counts; ``None`` never counts."""
         if source == self.current:
             return 0
         if not self.keep:
@@ -76,7 +74,7 @@ class Sources:
 
 @dataclass(frozen=True)
 class Failure:
-    """A run that did not end: why, the traceback, and the hash of the code that made it."""
+    """A run that failed: why, the traceback, and the hash of the code that made it."""
 
     hash: str
     settings: Mapping[str, Any]
@@ -91,8 +89,8 @@ class Failure:
 
 @dataclass(frozen=True)
 class Block:
-    """The label of a block: which runs are in the file of this name, by which code, and what the
-    file must be.
+    """The label of a block: which runs are in the file of this name, made by which code, and the
+    size and checksum of the file.
     """
 
     stem: str
@@ -103,24 +101,23 @@ class Block:
 
 
 def origin() -> dict[str, Any]:
-    """By which version of what the data was made."""
+    """The version of attnlab, and its commit, that made the data."""
     return {"package": __version__, "commit": _commit()}
 
 
 def write_plan(path: Path, plan: Plan, sources: Sources) -> None:
-    """Store the plan with its origin and whose runs count; a plan that changed keeps the date of
-    the first.
+    """Store the plan with its origin and whose runs count; a changed plan keeps the date of the
+    first one.
     """
     before = _read_record(path, KIND, {"created": str})
     created = before["created"] if before else _now()
     head = {**origin(), "machine": _machine(), "created": created, "changed": _now()}
-    write_atomic(
-        path, seal(KIND, SCHEMA, {**head, "sources": asdict(sources), "plan": plan.to_json()})
-    )
+    content = {**head, "sources": asdict(sources), "plan": plan.to_json()}
+    write_atomically(path, seal(KIND, SCHEMA, content))
 
 
 def read_plan(path: Path) -> tuple[Plan, Sources]:
-    """The stored plan and whose runs count, or in words why the file is none."""
+    """The stored plan and whose runs count; an error says why the file is not a plan."""
     shape = {"created": str, "plan": {str: object}, "sources": _SOURCES_SHAPE}
     what = "the plan of a sweep"
     record = unseal(
@@ -135,16 +132,16 @@ def read_plan(path: Path) -> tuple[Plan, Sources]:
 
 
 def write_block_label(folder: Path, block: Block) -> None:
-    """Store a block's label beside where the block will be; writing that makes the names of both
-    last.
+    """Store a block's label next to where the block will be; writing the block then syncs the names
+    of both.
     """
     content = asdict(block)
     label = {**content, "sha256_of_block": content.pop("sha256"), **origin()}
-    write_atomic(folder / f"{block.stem}.json", seal(_BLOCK, SCHEMA, label), sync_folder=False)
+    write_atomically(folder / f"{block.stem}.json", seal(_BLOCK, SCHEMA, label), sync_folder=False)
 
 
 def read_block_label(path: Path) -> Block | None:
-    """The label, or ``None`` where the file is none."""
+    """The label, or ``None`` where the file is not one."""
     record = _read_record(path, _BLOCK, _BLOCK_SHAPE)
     if record is None or record["stem"] != path.stem:
         return None
@@ -155,21 +152,20 @@ def read_block_label(path: Path) -> Block | None:
 def write_failures(
     folder: Path, failures: Iterable[Failure], *, stamp: str | None = None
 ) -> str | None:
-    """Store failures in one new file; its name, which begins with the time or the ``stamp`` and
-    sorts by it.
+    """Store failures in one new file; returns its name, which begins with the time, or with
+    ``stamp``, so that names sort by age.
     """
     records = [failure.to_json() for failure in failures]
     if not records:
         return None
     name = f"{stamp or f'{time.time_ns():020d}'}-{uuid.uuid4().hex[:8]}.json"
-    write_atomic(
-        folder / name, seal(_FAILURES, SCHEMA, {"name": name, "when": _now(), "failures": records})
-    )
+    content = {"name": name, "when": _now(), "failures": records}
+    write_atomically(folder / name, seal(_FAILURES, SCHEMA, content))
     return name
 
 
 def read_failures(path: Path) -> list[Failure] | None:
-    """The failures in a file, or ``None`` where the file holds none."""
+    """The failures in a file, or ``None`` where the file is not one of failures."""
     record = _read_record(path, _FAILURES, {"name": str, "failures": [_FAILURE_SHAPE]})
     if record is None or record["name"] != path.name:
         return None
@@ -178,19 +174,13 @@ def read_failures(path: Path) -> list[Failure] | None:
 
 
 def _read_record(path: Path, kind: str, shape: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A sealed record, or ``None`` where the file is none.
-
-    A URL that cannot be reached is an error: what lies there may be as it should be.
-    """
-    try:
-        return unseal(
-            read_bytes(path), path, kind=kind, schema=SCHEMA, what=kind, again="", shape=shape
-        )
-    except AttnlabError:
+    """A sealed record, or ``None`` where there is none, or the file is damaged."""
+    data = read_if_any(path)
+    if data is None:
         return None
-    except OSError as error:
-        if is_remote(path) and not isinstance(error, FileNotFoundError):
-            raise
+    try:
+        return unseal(data, path, kind=kind, schema=SCHEMA, what=kind, again="", shape=shape)
+    except AttnlabError:
         return None
 
 
@@ -199,7 +189,7 @@ def _now() -> str:
 
 
 def _machine() -> dict[str, Any]:
-    """What may matter for numbers; nothing that names the machine."""
+    """What numbers may depend on; nothing that identifies the machine."""
     packages = ("numpy", "scipy", "xarray", "zarr", "jax", "jaxlib")
     versions = {}
     for name in packages:
@@ -218,7 +208,7 @@ def _machine() -> dict[str, Any]:
 
 @cache
 def _commit() -> str | None:
-    """The commit of the source tree that attnlab runs from, if it is one."""
+    """The commit of the Git repository that attnlab is imported from, if it is in one."""
     here = Path(__file__).parents[2]
 
     def git(*words: str) -> str:

@@ -1,6 +1,4 @@
-"""What a command leaves behind: a record in JSON, and beside it measured data sets, one zipped Zarr
-store each.
-"""
+"""Records of commands: a JSON file, and next to it measured data sets, one zipped Zarr store each."""
 
 from __future__ import annotations
 
@@ -11,26 +9,37 @@ import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import xarray as xr
+from typing import TYPE_CHECKING, Any
 
 import attnlab
 from attnlab._errors import AttnlabError
-from attnlab._places import is_file, leads_outside, make_folder, read_bytes, reading
-from attnlab._sealed import seal, unseal
-from attnlab.sweeps.store._files import write_atomic
-from attnlab.sweeps.store._store import disk_error
+from attnlab._json import seal, unseal
+from attnlab._places import (
+    disk_error,
+    is_file,
+    leads_outside,
+    make_folder,
+    read_bytes,
+    reading,
+    write_atomically,
+)
 from attnlab.sweeps.store._zarr import Damaged, open_zarr, pack_zarr
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def slug(name: str) -> str:
-    """A name that every file system takes."""
+    """A form of a name that every file system accepts.
+
+    >>> slug("two heads, 8 seeds")
+    'two-heads-8-seeds'
+    """
     return re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-")
 
 
 def provenance(seconds: float) -> dict[str, Any]:
-    """With what, where, when and how long: what every record says about itself."""
+    """Versions, machine, date and duration, as every record states them."""
     import jax
 
     return {
@@ -46,12 +55,12 @@ def provenance(seconds: float) -> dict[str, Any]:
 def save_record(
     folder: Path, name: str, schema: int, content: Mapping[str, Any], data: Mapping[str, xr.Dataset]
 ) -> None:
-    """Write ``content`` as the JSON file ``name``, with the data sets that belong to it; never half
-    of it.
+    """Write the data sets of a record, then ``content`` as the JSON file ``name`` with their
+    checksums; each file atomically.
     """
     try:
         record = {**content, "data": _save_datasets(folder, data)}
-        write_atomic(folder / name, seal(_kind(name), schema, record))
+        write_atomically(folder / name, seal(_kind(name), schema, record))
     except OSError as error:
         raise disk_error(folder, error) from error
 
@@ -59,8 +68,8 @@ def save_record(
 def read_record(
     folder: Path, name: str, schema: int, fields: Mapping[str, Any], command: str
 ) -> dict[str, Any]:
-    """A record that ``command`` wrote, without its data sets; whatever is wrong with it is an
-    error.
+    """A record that ``command`` wrote, without its data sets; an error where anything is wrong with
+    it.
 
     ``fields``: the expected shape of each, as ``attnlab._json.mismatch`` takes it.
     """
@@ -79,11 +88,13 @@ def load_record(
 ) -> tuple[dict[str, Any], dict[str, xr.Dataset]]:
     """The ``fields`` of a record, as ``read_record`` takes them, and its data sets."""
     record = read_record(folder, name, schema, fields, command)
-    content, again = {field: record[field] for field in fields}, f"run `{command}` again"
-    files = record["data"].items()
-    return content, {
-        label: _load(folder, label, about, folder / name, again) for label, about in files
+    again = f"run `{command}` again"
+    content = {field: record[field] for field in fields}
+    data = {
+        label: _load(folder, label, about, folder / name, again)
+        for label, about in record["data"].items()
     }
+    return content, data
 
 
 def _kind(name: str) -> str:
@@ -91,21 +102,19 @@ def _kind(name: str) -> str:
 
 
 def _file(label: str) -> str:
-    """The one file that a data set may lie in: a record that names another is refused, so that it
-    leads nowhere.
+    """The only file name that a data set may have: a record that names another file is refused, so
+    that it cannot lead out of its folder.
     """
     return f"data/{slug(label)}-{hashlib.sha256(label.encode()).hexdigest()[:8]}.zarr.zip"
 
 
 def _save_datasets(folder: Path, data: Mapping[str, xr.Dataset]) -> dict[str, dict[str, Any]]:
-    """Write data sets to ``folder/data``; file, size and checksum by label. A half-written file is
-    never seen.
-    """
+    """Write data sets to ``folder/data``; returns file, size and checksum by label."""
     make_folder(folder / "data")
     files = {}
     for label, one in data.items():
         packed = pack_zarr({"": one})
-        write_atomic(folder / _file(label), packed)
+        write_atomically(folder / _file(label), packed)
         digest = hashlib.sha256(packed).hexdigest()
         files[label] = {"file": _file(label), "bytes": len(packed), "sha256": digest}
     return files
@@ -115,6 +124,8 @@ def _load(
     folder: Path, label: str, about: Mapping[str, Any], record: Path, again: str
 ) -> xr.Dataset:
     """A data set that ``save_record`` wrote."""
+    import xarray as xr
+
     if about["file"] != _file(label):
         raise AttnlabError(
             f"{record} names the file {about['file'][:80]!r}: expected {_file(label)!r}; {again}"
@@ -131,8 +142,7 @@ def _load(
     if hashlib.sha256(packed).hexdigest() != about["sha256"]:
         raise AttnlabError(
             f"{path} is not the file that {record.name} was written with: its checksum differs, "
-            "because it is cut "
-            f"off, damaged or from another run; {again}"
+            f"because it is cut off, damaged or from another run; {again}"
         )
     try:
         with open_zarr(packed) as (store, _):

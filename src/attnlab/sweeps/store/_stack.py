@@ -1,4 +1,4 @@
-"""Runs of one structure, stacked: the form in which runs are stored and combined."""
+"""Stacks: runs of one structure in common arrays, the form in which runs are stored and combined."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _concatenate(stacks: list[Stack]) -> Stack:
 
 
 def _kind(values: np.ndarray) -> str:
-    """The type of values, where strings of all lengths are one."""
+    """The type of values; strings of all lengths have the same one."""
     return "U" if values.dtype.kind == "U" else values.dtype.str
 
 
@@ -166,14 +166,13 @@ def _values(name: Any, variable: xr.Variable) -> np.ndarray:
     ):
         raise AttnlabError(
             f"variable {name!r} has type {values.dtype}: expected numbers, booleans or strings, "
-            "which can be stored "
-            "without pickle; convert it in the work function"
+            "which can be stored without pickle; convert it in the work function"
         )
     return values.astype(values.dtype.newbyteorder("="), copy=False)
 
 
 def _plain(attrs: Mapping[Any, Any], what: str) -> dict[str, Any]:
-    """Attributes as JSON holds them: NumPy's numbers and arrays become Python's."""
+    """Attributes as plain JSON values: NumPy's numbers and arrays become Python's."""
 
     def convert(value: Any) -> Any:
         if isinstance(value, (np.generic, np.ndarray)):

@@ -1,8 +1,7 @@
-"""Zarr 3 in one ZIP file. What is read holds only what is written here, and as much as it says, or
-it is not decoded.
+"""Zarr 3 in one ZIP file, which is decoded only if it holds nothing but what is written here.
 
-Zarr lets a file name the codecs that decode it, up to one that unpickles, and declare arrays of any
-size. So the whole directory of a ZIP file and all its metadata are checked before anything is
+Zarr lets a file name the codecs that decode it, including one that unpickles, and declare arrays of
+any size. So the directory of a ZIP file and all its metadata are checked before anything is
 decoded.
 """
 
@@ -24,11 +23,12 @@ if TYPE_CHECKING:
     import xarray as xr
     from zarr.abc.store import Store
 
-# A small file can hold an array of any size if all values are equal. So larger arrays than this are
-# not compressed when they are written, and are refused when they come from 250 times fewer bytes.
+# Compressed, an array of equal values takes next to no space, whatever its size. So larger arrays
+# than this are not compressed when they are written, and are refused when they come from 250 times
+# fewer bytes.
 PACKED_BYTES = 2**30
 _MOST_RATIO = 250
-_STRING_BYTES = 64  # of a string in memory, besides its letters
+_STRING_BYTES = 64  # of a string in memory, besides its characters
 _SIZES = {"bool": 1, "complex64": 8, "complex128": 16, "float16": 2, "float32": 4, "float64": 8}
 _SIZES |= {f"{sign}int{8 * size}": size for sign in ("", "u") for size in (1, 2, 4, 8)}
 _FIXED, _VARIABLE = "fixed_length_utf32", "string"
@@ -46,13 +46,13 @@ _CHUNK = re.compile(r"(.*)/c((?:/\d+)*)", re.DOTALL)
 
 
 class Damaged(ValueError):
-    """A file that holds something else than what attnlab writes; in words, what."""
+    """A file holds something else than what attnlab writes; the message says what."""
 
 
 def pack_zarr(
     groups: Mapping[str, xr.Dataset], encoding: Mapping[str, Mapping[str, Any]] | None = None
 ) -> bytes:
-    """Data sets, each as the group of its name (``""`` is the root), in a ZIP file.
+    """The bytes of a ZIP file with each data set as the group of its name (``""`` is the root).
 
     ``encoding``: for each group how to store its variables. Everything stays in memory, so that a
     full disk can only refuse the one final write.
@@ -93,8 +93,8 @@ def _bytes_in_memory(variable: xr.Variable) -> int:
 
 @contextmanager
 def open_zarr(source: Path | bytes) -> Iterator[tuple[Store, list[str]]]:
-    """The store in a ZIP file, and its groups; ``Damaged`` if it, or what is then read, is not as
-    it was written.
+    """The store in a ZIP file, and its groups; raises ``Damaged`` if it, or what is then read from
+    it, is not what ``pack_zarr`` wrote.
 
     The file is one of this machine, from which only what is asked for is read, or its bytes.
     """
@@ -124,14 +124,14 @@ def open_zarr(source: Path | bytes) -> Iterator[tuple[Store, list[str]]]:
             store.close()
     except (Damaged, MemoryError):
         raise
-    except Exception as error:  # zipfile, Zarr, its codecs and xarray each have their own
+    except Exception as error:  # zipfile, Zarr, its codecs and xarray each raise their own
         if isinstance(error, OSError) and not isinstance(source, bytes):
-            raise  # the disk's; in bytes there is only Zarr, which says so where a group is missing
+            raise  # of the disk; with bytes it is Zarr's, which raises it for a missing group
         raise Damaged(f"{type(error).__name__}: {error}") from error
 
 
 def _checked(archive: zipfile.ZipFile, size: int) -> list[str]:
-    """The groups of an archive in which everything is as it should be."""
+    """The groups of an archive; raises ``Damaged`` if anything in it is unexpected."""
     members = archive.infolist()
     names = {member.filename for member in members}
     if len(names) < len(members):
@@ -139,7 +139,7 @@ def _checked(archive: zipfile.ZipFile, size: int) -> list[str]:
     if any(
         member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1 for member in members
     ):
-        raise Damaged("its members are compressed or encrypted: expected them as they are")
+        raise Damaged("its members are compressed or encrypted: expected neither")
     if sum(member.file_size for member in members) > size:
         raise Damaged("its members are larger than the file")
     about = {_above(name): name for name in names if _last(name) == "zarr.json"}
@@ -169,23 +169,23 @@ def _checked(archive: zipfile.ZipFile, size: int) -> list[str]:
 def _check_array(
     archive: zipfile.ZipFile, metadata: dict[str, Any], name: str, chunks: list[str]
 ) -> None:
-    """Refuse an array that needs another codec, has not all its chunks, or is larger than it can
-    be.
+    """Refuse an array that needs another codec, lacks chunks, or declares more values than its
+    bytes can hold.
     """
     _check(metadata, _ARRAY, name)
     shape, grid = metadata["shape"], metadata["chunk_grid"]["configuration"]["chunk_shape"]
     codecs = tuple(codec["name"] for codec in metadata["codecs"])
-    said = (metadata["chunk_grid"]["name"], metadata["chunk_key_encoding"])
+    layout = (metadata["chunk_grid"]["name"], metadata["chunk_key_encoding"])
     if codecs not in _CODECS or metadata.get("storage_transformers") or len(grid) != len(shape):
         raise Damaged(
             f"{name} asks for the codecs {', '.join(codecs)[:80]}: none of those that attnlab "
             "writes"
         )
-    if said != ("regular", {"name": "default", "configuration": {"separator": "/"}}):
+    if layout != ("regular", {"name": "default", "configuration": {"separator": "/"}}):
         raise Damaged(f"{name} has other chunks than those that attnlab writes")
     expected = math.prod(-(-length // step) for length, step in zip(shape, grid, strict=True))
     if len(chunks) != expected:
-        raise Damaged(f"{name} says {expected} chunks, there are {len(chunks)}")
+        raise Damaged(f"{name} declares {expected} chunks, there are {len(chunks)}")
     item = _item_size(metadata["data_type"], name)
     if (item is None) != (codecs[0] == "vlen-utf8"):
         raise Damaged(
@@ -195,9 +195,9 @@ def _check_array(
     sizes = [_unpacked_size(archive, chunk, "zstd" in codecs) for chunk in chunks]
     strings = _STRING_BYTES * expected * math.prod(grid) if item is None else 0
     if sum(sizes) + strings > max(PACKED_BYTES, _MOST_RATIO * packed):
-        raise Damaged(f"{name} says more values than its {packed} bytes can hold")
+        raise Damaged(f"{name} declares more values than its {packed} bytes can hold")
     if item is not None and any(found != item * math.prod(grid) for found in sizes):
-        raise Damaged(f"{name} says other values than its chunks hold")
+        raise Damaged(f"{name} declares other values than its chunks hold")
     if item is None:
         for chunk in chunks:
             _check_strings(archive.read(chunk), math.prod(grid), "zstd" in codecs, name)
@@ -215,29 +215,31 @@ def _item_size(kind: str | dict[str, Any], name: str) -> int | None:
 
 
 def _unpacked_size(archive: zipfile.ZipFile, chunk: str, is_packed: bool) -> int:
-    """Bytes of a chunk when it is unpacked, as the head of its Zstandard frame says (RFC 8878,
+    """Bytes of a chunk when it is unpacked, from the header of its Zstandard frame (RFC 8878,
     3.1.1.1).
     """
     if not is_packed:
         return archive.getinfo(chunk).file_size
     with archive.open(chunk) as file:
         head = file.read(18)
+    # Magic number, then a byte of flags: the two highest bits give the width of the content size,
+    # the two lowest that of the dictionary id; bit 5 says that there is no window descriptor.
     flags = head[4] if len(head) > 4 and head[:4] == b"\x28\xb5\x2f\xfd" else 0
     is_single = bool(flags & 0x20)
     width = (1 if is_single else 0, 2, 4, 8)[flags >> 6]
     start = 5 + (not is_single) + (0, 1, 2, 4)[flags & 3]
     if not width or len(head) < start + width:
-        raise Damaged(f"{chunk} does not say how large it is")
+        raise Damaged(f"{chunk} does not declare its size")
     return int.from_bytes(head[start : start + width], "little") + (256 if width == 2 else 0)
 
 
 def _check_strings(data: bytes, count: int, is_packed: bool, name: str) -> None:
-    """The codec of strings makes room for as many as the chunk says."""
+    """Refuse a chunk that declares another number of strings: the codec allocates that many."""
     from numcodecs.zstd import Zstd
 
-    said = int.from_bytes(bytes(Zstd().decode(data) if is_packed else data)[:4], "little")
-    if said != count:
-        raise Damaged(f"{name} says {count} strings in a chunk, there are {said}")
+    found = int.from_bytes(bytes(Zstd().decode(data) if is_packed else data)[:4], "little")
+    if found != count:
+        raise Damaged(f"{name} declares {count} strings in a chunk, there are {found}")
 
 
 def _check(value: Any, shape: Any, name: str) -> None:
