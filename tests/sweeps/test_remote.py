@@ -406,9 +406,9 @@ def test_places_of_this_machine_stay_plain_paths(tmp_path):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("nonsense://x", "no file system is called 'nonsense'"),
+        ("nonsense://x", "unknown file system 'nonsense'"),
         ("file://other/x", "expected file:///absolute/path"),
-        ("://x", "is no URL"),
+        ("://x", "is not a URL"),
         ("sftp://me:secret@host/x", "holds a password"),
     ],
 )

@@ -84,7 +84,8 @@ class Results:
         return cls(Store.read(folder), failure_limit=failure_limit)
 
     def __repr__(self) -> str:
-        return f"Results({self.plan.name!r}: {self.finished} of {self.asked} runs finished, {self.failed} failed)"
+        counts = f"{self.finished} of {self.asked} runs finished, {self.failed} failed"
+        return f"Results({self.plan.name!r}: {counts})"
 
     @property
     def asked(self) -> int:
