@@ -2,7 +2,7 @@
 
 The names most used, gathered from their rooms; each is loaded when first asked for, so that
 ``import attnlab`` is quick. Everything else is found in the rooms: ``attnlab.data``, ``models``,
-``training``, ``dynamics``, ``complexity``, ``landscape``, ``estimators``, ``stats``, ``runs``,
+``training``, ``dynamics``, ``complexity``, ``landscape``, ``estimators``, ``stats``, ``sweeps``,
 ``studies``, ``claims``, ``report``.
 """
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
         papers,
         questions,
         report,
-        runs,
         stats,
+        sweeps,
         training,
     )
     from attnlab._errors import AttnlabError
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from attnlab.estimators import AttentionClassifier, load_classifier
     from attnlab.landscape import certify
     from attnlab.models import WordAttention, WordAttentionConfig, attention_of
-    from attnlab.runs import Plan, run_plan
     from attnlab.studies import TextSource, TextStudy, TopicSettings, explore, predict, study_texts
+    from attnlab.sweeps import Plan, run_plan
     from attnlab.training import Adam, GradientDescent, GradientFlow, Trajectory, train, train_model
 
 _ROOMS = {
@@ -76,8 +76,8 @@ _ROOMS = {
     "TextSource": "studies",
     "TextStudy": "studies",
     "study_texts": "studies",
-    "Plan": "runs",
-    "run_plan": "runs",
+    "Plan": "sweeps",
+    "run_plan": "sweeps",
     "Claim": "claims",
     "Control": "claims",
     "Criterion": "claims",
@@ -94,7 +94,7 @@ _LAZY_ROOMS = (
     "papers",
     "questions",
     "report",
-    "runs",
+    "sweeps",
     "stats",
     "data",
     "training",
@@ -111,7 +111,7 @@ __all__ = [  # noqa: RUF022  (in the order of the rooms)
     "papers",
     "questions",
     "report",
-    "runs",
+    "sweeps",
     "stats",
     "data",
     "training",

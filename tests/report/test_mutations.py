@@ -7,8 +7,8 @@ import pytest
 from made_up import dynamics, endings
 from tools.mutate import judge, make_subjects, run
 
-from attnlab._sealed import checksum_of
-from attnlab.runs import save_record
+from attnlab._json import checksum_of
+from attnlab.sweeps import save_record
 
 ABOUT = {
     "summary": ["All topic words rise."],

@@ -13,7 +13,6 @@ import attnlab.training
 from attnlab import AttnlabError
 from attnlab.data import Corpus
 from attnlab.models import WordAttentionConfig, literal_logits, make_normaliser
-from attnlab.runs import RunContext
 from attnlab.studies._compare_course import onset_step
 from attnlab.studies._compare_teacher_model import AttendingTeacher
 from attnlab.studies._compare_teachers import CompareSettings, fit_variant, word_source
@@ -33,6 +32,7 @@ from attnlab.studies._compare_words import (
     fit_words,
 )
 from attnlab.studies._text_sample import shortened
+from attnlab.sweeps import RunContext
 
 CONTEXT = RunContext(0, 0, "0" * 16)
 SMALL = CompareSettings(

@@ -10,8 +10,8 @@ import pytest
 
 from attnlab import AttnlabError
 from attnlab.data import load_digits
-from attnlab.runs import RunContext
 from attnlab.studies._digits import STUDENTS, DigitsSettings, fit_digits
+from attnlab.sweeps import RunContext
 from attnlab.training import _fit
 
 TINY = DigitsSettings(

@@ -14,9 +14,9 @@ from jax.flatten_util import ravel_pytree
 from attnlab import AttnlabError
 from attnlab.claims._beyond import BEYOND, EDGE_CLAIM
 from attnlab.models import LinearHead
-from attnlab.runs import RunContext
 from attnlab.studies import _edge
 from attnlab.studies._edge import EdgeSettings, edge_data, edge_model, one_hot_loss, train_edge
+from attnlab.sweeps import RunContext
 from attnlab.training import run_keys
 
 CONTEXT = RunContext(root_seed=0, index=0, hash="0" * 64)

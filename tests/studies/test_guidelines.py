@@ -9,10 +9,10 @@ import xarray as xr
 
 from attnlab import AttnlabError
 from attnlab.models import entropy_bound
-from attnlab.runs import RunContext
 from attnlab.studies import _compare_entropy as entropy
 from attnlab.studies import _guidelines as guidelines
 from attnlab.studies._guidelines import compare_steps
+from attnlab.sweeps import RunContext
 
 
 def runs(error: float, seeds: int = 8, spread: float = 0.1) -> xr.Dataset:

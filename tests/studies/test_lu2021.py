@@ -11,9 +11,9 @@ import xarray as xr
 from attnlab import AttnlabError
 from attnlab.claims import reproduce, resolve
 from attnlab.report import claims_page, render
-from attnlab.runs import RunContext
 from attnlab.studies import ABLATION, REFERENCE, TopicSettings, _lu2021, train_topic
 from attnlab.studies._measure import log_agreement, predicted_errors
+from attnlab.sweeps import RunContext
 
 _TINY: dict[str, Any] = {
     "sentences": 80,

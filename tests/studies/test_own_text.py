@@ -22,7 +22,6 @@ from attnlab._errors import AttnlabError
 from attnlab.data import Corpus
 from attnlab.models import literal_logits
 from attnlab.report import study_page
-from attnlab.runs import RunContext
 from attnlab.studies import (
     TextSource,
     TextStudy,
@@ -42,6 +41,7 @@ from attnlab.studies._text_prepare import open_prepared
 from attnlab.studies._text_stopped import compact_model, where_stopped
 from attnlab.studies._text_students import tf_idf_curve
 from attnlab.studies._text_try import try_arms
+from attnlab.sweeps import RunContext
 
 TELLING = {"pos": ["good", "great", "lovely"], "neg": ["bad", "dull", "awful"]}
 EVIL = "<img src=x onerror=alert(1)>"

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from attnlab import AttnlabError
-from attnlab.runs import RunContext
 from attnlab.studies import PointSettings, find_points
 from attnlab.studies._explore_landscape import trained_path
 from attnlab.studies._points import FLATNESS, _flat, _teacher, make_problem
+from attnlab.sweeps import RunContext
 
 CONTEXT = RunContext(root_seed=0, index=0, hash="0" * 64)
 TINY: dict[str, Any] = {

@@ -19,9 +19,9 @@ from attnlab.models import (
     literal_logits,
     moving_parts,
 )
-from attnlab.runs import RunContext
 from attnlab.studies import _pooling as pooling
 from attnlab.studies._pooling import PoolingSettings, bags, fit_pooling, pool_curve
+from attnlab.sweeps import RunContext
 from attnlab.training import Recipe
 
 _TOKENS = [["a", "b", "b"], ["c"], ["d", "a", "e", "e", "e"], ["b", "c", "d"]]

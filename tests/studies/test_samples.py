@@ -22,7 +22,6 @@ from attnlab.models import (
     make_teacher,
     trained_parts,
 )
-from attnlab.runs import RunContext
 from attnlab.studies import (
     SampleSettings,
     explore_samples,
@@ -32,6 +31,7 @@ from attnlab.studies import (
     read_exploration,
 )
 from attnlab.studies._students import STUDENTS, Start, Student, as_it_is, call, make_student
+from attnlab.sweeps import RunContext
 from attnlab.training import Recipe
 
 _HERE = RunContext(0, 0, "0" * 16)

@@ -11,10 +11,10 @@ from attnlab._errors import MissingData
 from attnlab.data import Corpus, Texts, _movies
 from attnlab.dynamics import attended, deletion_test, excess_purity, text_sen
 from attnlab.models import WordAttentionConfig
-from attnlab.runs import RunContext, run_plan
 from attnlab.studies import TextSettings, _text, _text_pooling, text_parts, text_study, train_text
 from attnlab.studies._study import split_arms
 from attnlab.studies._text_claims import measure_text
+from attnlab.sweeps import RunContext, run_plan
 from attnlab.training import Every, GradientDescent, Loss, Norms, Scores, train
 from tests.studies.texts import BAD, GOOD, sentences, write_folder
 

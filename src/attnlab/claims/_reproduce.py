@@ -15,7 +15,9 @@ import xarray as xr
 from attnlab._errors import AttnlabError, MissingData
 from attnlab._places import is_file, place
 from attnlab.claims._claim import Claim, contradicts
-from attnlab.runs import (
+from attnlab.stats import CONFIDENCE
+from attnlab.studies import Scale, Study, checked_folder, split_arms
+from attnlab.sweeps import (
     AbstractExecutor,
     Event,
     Results,
@@ -26,10 +28,8 @@ from attnlab.runs import (
     run_plan,
     save_record,
     slug,
-    told_stale,
+    stale_message,
 )
-from attnlab.stats import CONFIDENCE
-from attnlab.studies import Scale, Study, checked_folder, split_arms
 
 SCHEMA = 2
 
@@ -159,7 +159,7 @@ def reproduce(
         "studies": list(studies),
         **provenance(time.monotonic() - begun),
     }
-    stale = told_stale(results.values())
+    stale = stale_message(results.values())
     about |= {"stale": stale} if stale else {}
     ordered = [entries[claim.id] for claim in claims]
     save_record(

@@ -11,8 +11,8 @@ import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
-from attnlab.runs import RunContext
 from attnlab.studies._study import Data, Scale, Study, arm_plan
+from attnlab.sweeps import RunContext
 
 WORK = "attnlab.studies._compare_entropy:fit_entropy"
 ROWS = 60_000

@@ -17,7 +17,6 @@ import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
-from attnlab.runs import AbstractExecutor, Event, Results, executor_for, provenance, run_plan
 from attnlab.studies._compare_answers import (
     LONGER,
     advise,
@@ -38,6 +37,7 @@ from attnlab.studies._exploration import (
 )
 from attnlab.studies._study import arm_plan, split_arms
 from attnlab.studies._text_prepare import Prepared, TextSource, prepare_texts
+from attnlab.sweeps import AbstractExecutor, Event, Results, executor_for, provenance, run_plan
 
 TASKS = ("hard", "dense", "relevant:R", "topic")
 _VARIANTS = (

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
-from attnlab.runs import RunContext
+from attnlab.sweeps import RunContext
 
 WORK = "attnlab.studies._compare_teachers:fit_variant"
 SIZES = (64, 128, 256, 512, 1024, 2048)

@@ -18,7 +18,7 @@ from jaxtyping import Array
 from attnlab._errors import AttnlabError
 from attnlab.data import Canvases, CanvasTask, load_digits
 from attnlab.models import AttentionPoolingConfig, BaselineConfig, PatchAttentionConfig, PatchGrid
-from attnlab.runs import RunContext
+from attnlab.sweeps import RunContext
 from attnlab.training import Recipe, choose, fit_grid
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from attnlab._errors import AttnlabError
 from attnlab.papers.lu2021.runs import predict_one, word_config
 from attnlab.papers.lu2021.settings import TopicSettings
 from attnlab.papers.lu2021.sweeps import WORK
-from attnlab.runs import AbstractExecutor, Event, provenance, run_plan
 from attnlab.studies._exploration import Exploration, card, checked_folder, store_exploration
 from attnlab.studies._measure import axis, measure_endings, measure_relation, predicted_errors
 from attnlab.studies._study import arm_plan, split_arms
+from attnlab.sweeps import AbstractExecutor, Event, provenance, run_plan
 
 _SURVIVES = 0.01  # largest median error with which the relation is said to hold
 

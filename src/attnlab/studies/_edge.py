@@ -10,9 +10,9 @@ import xarray as xr
 
 from attnlab._errors import AttnlabError
 from attnlab.papers.lu2021.runs import task_keys
-from attnlab.runs import RunContext
 from attnlab.studies._measure import side_by_side
 from attnlab.studies._study import Data, Scale, Study, arm_plan
+from attnlab.sweeps import RunContext
 
 if TYPE_CHECKING:
     import jax

@@ -11,8 +11,8 @@ import xarray as xr
 
 from attnlab._errors import AttnlabError
 from attnlab._places import is_file, listed, place, reading, share, working_copy
-from attnlab.runs import Results, load_record, save_record, told_stale
 from attnlab.studies._text_prepare import RECORD
+from attnlab.sweeps import Results, load_record, save_record, stale_message
 
 SCHEMA = 1
 COMMANDS = {
@@ -70,7 +70,7 @@ def store_exploration(
     """Write the record and its data, and of the sweeps how many runs other code made, if any
     (``about["stale"]``).
     """
-    stale = told_stale(results)
+    stale = stale_message(results)
     about = dict(about) | ({"stale": stale} if stale else {})
     save_record(out, f"{kind}.json", SCHEMA, {"about": about}, data)
     return Exploration(out, dict(data), about, ok=all(each.ok for each in results), kind=kind)

@@ -18,12 +18,12 @@ import xarray as xr
 from attnlab._errors import AttnlabError
 from attnlab.complexity import Question, tabulate
 from attnlab.data import load_digits
-from attnlab.runs import AbstractExecutor, Event, provenance, run_plan
 from attnlab.stats import interval_of
 from attnlab.studies._digits import ATTENTION, STUDENTS, WORK, DigitsSettings
 from attnlab.studies._exploration import Exploration, card, checked_folder, store_exploration
 from attnlab.studies._explore_samples import _fit_card, _ratio_card
 from attnlab.studies._study import arm_plan, split_arms
+from attnlab.sweeps import AbstractExecutor, Event, provenance, run_plan
 
 _TASK = "noisy digits"
 _GRID = ("example", "row", "column")

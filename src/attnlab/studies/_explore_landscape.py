@@ -16,12 +16,12 @@ import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
-from attnlab.runs import AbstractExecutor, Event, provenance, run_plan
 from attnlab.stats import share_interval
 from attnlab.studies._exploration import Exploration, card, checked_folder, store_exploration
 from attnlab.studies._landscape import GOOD
 from attnlab.studies._points import WORK, Made, PointSettings, make_problem
 from attnlab.studies._study import arm_plan, split_arms
+from attnlab.sweeps import AbstractExecutor, Event, provenance, run_plan
 
 if TYPE_CHECKING:
     from attnlab.landscape import Certificate, Problem

@@ -17,11 +17,11 @@ import xarray as xr
 
 from attnlab._errors import AttnlabError
 from attnlab.complexity import Question, choices, tabulate
-from attnlab.runs import AbstractExecutor, Event, provenance, run_plan
 from attnlab.studies._exploration import Exploration, card, checked_folder, store_exploration
 from attnlab.studies._measure import axis
 from attnlab.studies._samples import SIZES, WORK, SampleSettings, fit_curve
 from attnlab.studies._study import arm_plan, split_arms
+from attnlab.sweeps import AbstractExecutor, Event, provenance, run_plan
 
 if TYPE_CHECKING:
     from attnlab.studies._students import Source, Student

@@ -17,7 +17,6 @@ import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
-from attnlab.runs import AbstractExecutor, Event, Results, executor_for, provenance, run_plan
 from attnlab.studies import _text_answers as answers
 from attnlab.studies._compare_words import WORK as VARIANTS
 from attnlab.studies._exploration import (
@@ -36,6 +35,7 @@ from attnlab.studies._text_stopped import compact_model, where_stopped
 from attnlab.studies._text_students import TEXT_STUDENTS
 from attnlab.studies._text_students import WORK as STUDENTS
 from attnlab.studies._text_try import TRIED, Tried, try_arms, what_to_try
+from attnlab.sweeps import AbstractExecutor, Event, Results, executor_for, provenance, run_plan
 
 if TYPE_CHECKING:
     from attnlab.data import Tokenizer

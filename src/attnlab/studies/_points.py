@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
-from attnlab.runs import RunContext
+from attnlab.sweeps import RunContext
 
 if TYPE_CHECKING:
     import jax

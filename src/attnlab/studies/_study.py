@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from attnlab._errors import AttnlabError
-from attnlab.runs import Plan
 from attnlab.stats import CONFIDENCE
+from attnlab.sweeps import Plan
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -18,10 +18,10 @@ import xarray as xr
 
 from attnlab._errors import AttnlabError
 from attnlab.papers.lu2021.runs import finished_run
-from attnlab.runs import RunContext
 from attnlab.studies._measure import axis
 from attnlab.studies._text_prepare import is_prepared, open_prepared
 from attnlab.studies._text_sample import MEASURED, TRAINING, permutations_for, some_of
+from attnlab.sweeps import RunContext
 
 if TYPE_CHECKING:
     from attnlab.data import Corpus, Texts

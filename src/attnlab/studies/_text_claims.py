@@ -10,9 +10,9 @@ from typing import Any
 
 import xarray as xr
 
-from attnlab.runs import Plan
 from attnlab.studies._study import Data, Scale, Study, arm_plan
 from attnlab.studies._text import ROTTEN_TOMATOES, WORK, text_parts
+from attnlab.sweeps import Plan
 
 SEN_WORDS = 100  # of the highest score, at the best validation loss
 

@@ -10,7 +10,6 @@ import numpy as np
 import xarray as xr
 
 from attnlab.complexity import Question, tabulate
-from attnlab.runs import Plan
 from attnlab.stats import CONFIDENCE
 from attnlab.studies._measure import axis
 from attnlab.studies._study import Data, Scale, Study, arm_plan
@@ -18,6 +17,7 @@ from attnlab.studies._text import ROTTEN_TOMATOES, text_parts
 from attnlab.studies._text_answers import common_level
 from attnlab.studies._text_claims import named_source
 from attnlab.studies._text_students import STEP_SIZES, WORK
+from attnlab.sweeps import Plan
 
 _STUDENTS = ("mean-pooling", "attention-pooling")
 _SIZES: dict[Scale, int] = {"quick": 4, "paper": 7}

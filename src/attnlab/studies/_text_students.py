@@ -12,10 +12,10 @@ import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
-from attnlab.runs import RunContext
 from attnlab.studies._pooling import POOLING, curve_order, pool_curve
 from attnlab.studies._text import text_parts
 from attnlab.studies._text_sample import LONGEST, shortened
+from attnlab.sweeps import RunContext
 
 if TYPE_CHECKING:
     from attnlab.data import Corpus
