@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from bench_runs import HERE as WORKS
 from bench_runs import Task, trajectory
 
-from attnlab.runs import Cluster, Plan, Processes, RunContext, run_plan
+from attnlab.sweeps import Cluster, Plan, Processes, RunContext, run_plan
 
 _TRIAL_SPINS = 20_000_000
 
@@ -51,9 +51,9 @@ def _spins(seconds: float) -> int:
     trajectory(
         Task(0, spins=_TRIAL_SPINS // 10), RunContext(0, 0, "0" * 64)
     )  # the first call also imports
-    begun = time.process_time()
+    started = time.process_time()
     trajectory(Task(0, spins=_TRIAL_SPINS), RunContext(0, 0, "0" * 64))
-    return round(_TRIAL_SPINS * seconds / (time.process_time() - begun))
+    return round(_TRIAL_SPINS * seconds / (time.process_time() - started))
 
 
 def _cpu() -> float:
@@ -70,11 +70,11 @@ def speed_up(runs: int = 64, seconds: float = 2.0) -> list[dict[str, object]]:
     for workers in (1, 2):
         before = _cpu()
         with _cluster(workers) as executor, tempfile.TemporaryDirectory() as folder:
-            begun = time.perf_counter()
+            started = time.perf_counter()
             results = run_plan(
                 _plan(runs, "speed", spins=spins), folder, executor=executor, progress=False
             )
-            walls.append(time.perf_counter() - begun)
+            walls.append(time.perf_counter() - started)
             assert results.finished == runs
         cpus.append(_cpu() - before)
     own = runs * seconds
@@ -111,24 +111,24 @@ def overhead(runs: int = 1000) -> list[dict[str, object]]:
         with tempfile.TemporaryDirectory() as folder:
             if name == "cluster":
                 with _cluster(2) as executor:
-                    begun = time.perf_counter()
+                    started = time.perf_counter()
                     assert (
                         run_plan(
                             _plan(runs, "many"), folder, executor=executor, progress=False
                         ).finished
                         == runs
                     )
-                    wall = time.perf_counter() - begun
+                    wall = time.perf_counter() - started
             else:
                 with Processes(2) as executor:
-                    begun = time.perf_counter()
+                    started = time.perf_counter()
                     assert (
                         run_plan(
                             _plan(runs, "many"), folder, executor=executor, progress=False
                         ).finished
                         == runs
                     )
-                    wall = time.perf_counter() - begun
+                    wall = time.perf_counter() - started
         found[name] = 1e3 * wall / runs, 1e3 * (_cpu() - before) / runs
     (wall, cpu), (_, cpu_here) = found["cluster"], found["processes"]
     return [

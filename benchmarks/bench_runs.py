@@ -19,9 +19,9 @@ import numpy as np
 import xarray as xr
 
 from attnlab._places import listed
-from attnlab.runs import Plan, Results, RunContext, Store, run_plan
-from attnlab.runs._stack import Stack
-from attnlab.runs._store import save_runs
+from attnlab.sweeps import Plan, Results, RunContext, Store, run_plan
+from attnlab.sweeps.store._stack import Stack
+from attnlab.sweeps.store._store import save_runs
 
 HERE = Path(__file__).resolve()
 
@@ -141,9 +141,9 @@ def in_flight(runs: int = 10_000) -> list[dict[str, object]]:
                 most = max(
                     most, sum(len(listed(folder / part)) for part in ("", "blocks", "failures"))
                 )
-                begun = time.process_time()
+                started = time.process_time()
                 store.keep_few_files()
-                merging += time.process_time() - begun
+                merging += time.process_time() - started
                 writing += written - started
             store.consolidate()
         started = time.perf_counter()

@@ -20,9 +20,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from attnlab._errors import AttnlabError
-from attnlab.runs import Plan, Results, run_plan
+from attnlab.sweeps import Plan, Results, run_plan
 
-WORK = Path(__file__).parents[1] / "tests" / "runs" / "_works.py"
+WORK = Path(__file__).parents[1] / "tests" / "sweeps" / "_works.py"
 RUNS = 60
 
 

@@ -37,12 +37,12 @@ from typer.testing import CliRunner
 
 from attnlab import AttentionClassifier, load_classifier
 from attnlab._errors import AttnlabError
-from attnlab._sealed import checksum_of
+from attnlab._json import checksum_of
 from attnlab.cli._main import app
 from attnlab.data import Vocabulary
 from attnlab.lab import read_record
 from attnlab.models import TwoLayerHead, WordAttention
-from attnlab.runs import Plan, Results, Store, run_plan
+from attnlab.sweeps import Plan, Results, Store, run_plan
 
 SECONDS, GIBIBYTES = 10.0, 1.0
 OUTCOMES = (

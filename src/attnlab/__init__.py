@@ -2,7 +2,7 @@
 
 The names most used, gathered from their rooms; each is loaded when first asked for, so that
 ``import attnlab`` is quick. Everything else is found in the rooms: ``attnlab.data``, ``models``,
-``training``, ``dynamics``, ``complexity``, ``landscape``, ``estimators``, ``stats``, ``runs``,
+``training``, ``dynamics``, ``complexity``, ``landscape``, ``estimators``, ``stats``, ``sweeps``,
 ``lab``, ``papers``, ``questions``, ``report``.
 """
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
         papers,
         questions,
         report,
-        runs,
         stats,
+        sweeps,
         training,
     )
     from attnlab._errors import AttnlabError
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from attnlab.papers.lu2021.settings import TopicSettings
     from attnlab.questions._dynamics import reduced_prediction
     from attnlab.questions.texts import study_texts
-    from attnlab.runs import Plan, run_plan
+    from attnlab.sweeps import Plan, run_plan
     from attnlab.training import Adam, GradientDescent, GradientFlow, Trajectory, train, train_model
 
 _ROOMS = {
@@ -75,8 +75,8 @@ _ROOMS = {
     "TopicSettings": "papers.lu2021.settings",
     "reduced_prediction": "questions._dynamics",
     "study_texts": "questions.texts",
-    "Plan": "runs",
-    "run_plan": "runs",
+    "Plan": "sweeps",
+    "run_plan": "sweeps",
     "Claim": "lab",
     "Control": "lab",
     "Criterion": "lab",
@@ -93,7 +93,7 @@ _LAZY_ROOMS = (
     "papers",
     "questions",
     "report",
-    "runs",
+    "sweeps",
     "stats",
     "data",
     "training",
@@ -110,7 +110,7 @@ __all__ = [  # noqa: RUF022  (in the order of the rooms)
     "papers",
     "questions",
     "report",
-    "runs",
+    "sweeps",
     "stats",
     "data",
     "training",

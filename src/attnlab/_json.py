@@ -1,13 +1,24 @@
-"""JSON that anybody may have changed: read strictly, and compared with the shape that is expected."""
+"""JSON files: read strictly, compared with the expected shape, and sealed by a checksum.
+
+A file may have been damaged, edited or crafted: whatever is wrong with it is reported in one
+message.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from attnlab import __version__
+from attnlab._errors import AttnlabError
+
 _DEEPEST = 64
+_FIELD = "sha256"
 _WORDS: dict[Any, str] = {
     str: "text",
     bool: "true or false",
@@ -17,10 +28,10 @@ _WORDS: dict[Any, str] = {
 
 
 def parse_json(data: bytes) -> Any:
-    """The content of a JSON file; whatever is wrong with it is a ``ValueError`` in words.
+    """The content of a JSON file; a ``ValueError`` says what is wrong with it.
 
-    Refused are also what Python's parser takes or cannot stand: a key that is given twice, a number
-    that is too large for a float, and lists or objects in each other more than 64 deep.
+    Also refused is what Python's parser accepts or fails on: a key that is given twice, a number
+    that is too large for a float, and lists or objects nested more than 64 deep.
 
     >>> parse_json(b'{"a": 1, "a": 2}')
     Traceback (most recent call last):
@@ -40,7 +51,7 @@ def parse_json(data: bytes) -> Any:
 
 
 def mismatch(value: Any, shape: Any, where: str = "it") -> str | None:
-    """In words where a JSON value is not as it should be; ``None`` where it is.
+    """A message where a JSON value does not have the expected shape; ``None`` where it has.
 
     A shape is ``str``, ``bool``, ``int``, ``float`` (finite, also a whole number), ``None``,
     ``object`` (anything), a ``range`` of whole numbers, a ``frozenset`` of texts, ``[shape]`` for a
@@ -68,6 +79,70 @@ def mismatch(value: Any, shape: Any, where: str = "it") -> str | None:
         found = [mismatch(value, one, where) for one in shape]
         return None if None in found else _got(value, where, " or ".join(map(_expected, shape)))
     return None if _fits(value, shape) else _got(value, where, _expected(shape))
+
+
+def seal(kind: str, schema: int, content: Mapping[str, Any]) -> bytes:
+    """The bytes of a record: ``content`` with its kind and schema, and in ``sha256`` a checksum of
+    all that.
+
+    The checksum is that of the record's canonical JSON without it: keys in order, no spaces, ASCII
+    only. How the file is indented does not matter.
+    """
+    # To JSON and back, since the checksum is of what a reader gets: keys are strings, tuples lists.
+    record = json.loads(json.dumps({"kind": kind, "schema": schema, **content}))
+    text = json.dumps({**record, _FIELD: checksum_of(record)}, indent=1, ensure_ascii=False) + "\n"
+    # Half of a surrogate pair, as in a file name that is not text, becomes JSON's own escape.
+    return text.encode("utf-8", "backslashreplace")
+
+
+def checksum_of(record: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical JSON of a record, without its field ``sha256``."""
+    rest = {key: value for key, value in record.items() if key != _FIELD}
+    return hashlib.sha256(
+        json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
+
+
+def unseal(
+    data: bytes,
+    path: Path,
+    *,
+    kind: str,
+    schema: int,
+    what: str,
+    again: str,
+    shape: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The record that ``seal`` wrote to ``path``, if it is unchanged and has the expected shape.
+
+    ``what`` it should be and how to get it ``again`` are for the message.
+    """
+    try:
+        record = parse_json(data)
+    except ValueError as error:
+        reason = f"not valid JSON ({error}), because it is cut off or was changed"
+        raise AttnlabError(f"{path} is not {what}: {reason}; {again}") from None
+    if not isinstance(record, dict) or record.get("kind") != kind:
+        raise AttnlabError(f"{path} is not {what}: expected what attnlab writes there; {again}")
+    if record.get("schema") != schema:
+        raise AttnlabError(
+            f"{path} has schema {_shown(record.get('schema'))}, this attnlab ({__version__}) "
+            f"reads {schema}: use the version that wrote it ({_shown(record.get('package'))}); "
+            f"or, if it was changed, {again}"
+        )
+    if _FIELD not in record:
+        raise AttnlabError(
+            f"{path} has no checksum ({_FIELD!r}): it was written by an older attnlab; {again}"
+        )
+    if record[_FIELD] != checksum_of(record):
+        raise AttnlabError(
+            f"{path} was changed after attnlab wrote it: its checksum differs, because it is "
+            f"damaged or was edited by hand; {again}"
+        )
+    wrong = mismatch(record, dict(shape))
+    if wrong:
+        raise AttnlabError(f"{path} is not {what}: {wrong}; {again}")
+    return record
 
 
 def _mismatch_of_object(
@@ -146,3 +221,7 @@ def _check_depth(value: Any) -> None:
             inner for one in level for inner in (one.values() if isinstance(one, dict) else one)
         ]
     raise ValueError(f"it is nested more than {_DEEPEST} deep")
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:40]

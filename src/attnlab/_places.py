@@ -1,25 +1,29 @@
-"""Where things are stored: a folder on this machine, or a URL of any file system that fsspec knows.
+"""Files in folders on this machine, and at URLs of any file system that fsspec knows.
 
 Everything that is stored goes through ``place``: a local path stays a ``pathlib.Path``, a URL
 becomes a path object with the same methods. The functions below are those that differ between the
-two, or must not trust a cached listing.
+two, or must not trust a cached listing; ``write_atomically`` is how all files are written.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
 from attnlab._errors import AttnlabError
 
+TEMPORARY = ".tmp-"  # how the names of files begin that are being written
+_SETTLED_SECONDS = 60.0
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _COLLAPSED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 # Folders are only parts of names there: to make one would, at the top, make a bucket of a mistyped
@@ -28,8 +32,8 @@ _FLAT = {"memory", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "oss", "oci"
 
 
 def place(given: str | Path) -> Path:
-    """Where a path or URL leads: ``pathlib.Path`` on this machine, and what behaves like one
-    elsewhere.
+    """The path object of a path or URL: a ``pathlib.Path`` on this machine, and what behaves like
+    one elsewhere.
 
     ``file://`` is this machine. Other schemes (``s3://``, ``gs://``, ``memory://``, …) need
     ``attnlab[remote]``, and most of them the file system's own package; credentials are taken from
@@ -55,17 +59,19 @@ def place(given: str | Path) -> Path:
         return Path(text)
     found = _URL.fullmatch(text)
     if found is None:
-        raise AttnlabError(f"{text!r} is no URL: expected 'scheme://…', such as s3://bucket/folder")
+        raise AttnlabError(
+            f"{text!r} is not a URL: expected 'scheme://…', such as s3://bucket/folder"
+        )
     scheme, rest = found[1].lower(), found[2]
     if scheme == "file":
         return _local(text, rest)
     if _holds_password(text):
-        # Commands and folders are written into records and pages: a password in a URL would not
-        # stay secret.
+        # Commands and folders are written into records and pages: a password in a URL would be
+        # published with them.
         raise AttnlabError(
             f"the {scheme}:// URL holds a password, which would be written into records: leave it "
-            "out, and give it to "
-            "the file system's package by its environment variables or fsspec's configuration"
+            "out, and give it to the file system's package by its environment variables or fsspec's "
+            "configuration"
         )
     return _remote_path(f"{scheme}://{rest.rstrip('/')}", scheme)
 
@@ -80,7 +86,7 @@ def is_private(path: Path) -> bool:
     return is_remote(path) and str(path).startswith("memory://")
 
 
-def whole_name(path: Path) -> str:
+def absolute_name(path: Path) -> str:
     """The name under which another process of this machine finds the same place."""
     return str(path) if is_remote(path) else str(path.resolve())
 
@@ -97,7 +103,7 @@ def make_folder(path: Path) -> None:
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a file, asked anew."""
+    """Whether there is a file now; cached listings are not used."""
     if not is_remote(path):
         return path.is_file()
     fs, _, name = _fs(path)
@@ -110,8 +116,8 @@ def is_file(path: Path) -> bool:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether there is a folder, asked anew; where folders are only parts of names, whether
-    anything lies there.
+    """Whether there is a folder now; where folders are only parts of names, whether it holds
+    anything. Cached listings are not used.
     """
     if not is_remote(path):
         return path.is_dir()
@@ -122,8 +128,8 @@ def is_folder(path: Path) -> bool:
 
 
 def listed(folder: Path) -> dict[str, int]:
-    """The names of what lies in a folder, and the size of each, asked anew; nothing where there is
-    no folder.
+    """The names in a folder, and the size of each; empty where there is no folder. Cached listings
+    are not used.
     """
     if not is_remote(folder):
         return _listed_here(folder)
@@ -142,7 +148,7 @@ def listed(folder: Path) -> dict[str, int]:
 
 
 def leads_outside(path: Path, folder: Path) -> bool:
-    """Whether a file of this machine is a link, or lies behind one, that leads out of a folder."""
+    """Whether a file of this machine is, or is below, a link that leads out of a folder."""
     return not is_remote(path) and not path.resolve().is_relative_to(folder.resolve())
 
 
@@ -155,8 +161,71 @@ def read_bytes(path: Path) -> bytes:
         return fs.cat_file(name)
 
 
+def read_if_any(path: Path) -> bytes | None:
+    """The content of a file, or ``None`` where there is none, or it cannot be read.
+
+    A URL that cannot be reached is an error: its content may be intact.
+    """
+    try:
+        return read_bytes(path)
+    except OSError as error:
+        if is_remote(path) and not isinstance(error, FileNotFoundError):
+            raise
+        return None
+
+
+def checksum(path: Path) -> str:
+    """SHA-256 of a file."""
+    if is_remote(path):
+        return hashlib.sha256(read_bytes(path)).hexdigest()
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_atomically(path: Path, data: bytes, *, sync_folder: bool = True) -> None:
+    """Write a file that is complete or as it was before, at every moment and after a crash.
+
+    Without ``sync_folder`` a loss of power may undo the rename, until something else is written to
+    the folder with it. At a URL the file is written under its own name, since object stores show
+    it complete or not at all.
+    """
+    if is_remote(path):
+        put_bytes(path, data)
+        return
+    with atomic_file(path) as file:
+        file.write(data)
+    if sync_folder:
+        _sync_folder(path.parent)
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file of this machine to write to: under a temporary name in its folder, flushed to disk and
+    renamed at the end.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_file(Path(folder) / "a") as file:
+    ...         _ = file.write(b"text")
+    ...         exists = (Path(folder) / "a").exists()
+    ...     exists, (Path(folder) / "a").read_bytes()
+    (False, b'text')
+    """
+    temporary = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
+    try:
+        with open(temporary, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
 def put_bytes(path: Path, data: bytes) -> None:
-    """Write a file at a URL under its name: object stores show it whole or not at all."""
+    """Write a file at a URL under its name: object stores show it complete or not at all."""
     fs, scheme, name = _fs(path)
     with errors_of(path):
         try:
@@ -183,20 +252,34 @@ def move(path: Path, target: Path) -> None:
         _fs(path)[0].mv(_fs(path)[2], _fs(target)[2])
 
 
-def modified(path: Path) -> float | None:
-    """When a file was written, in seconds since 1970; ``None`` where that is not known."""
-    try:
-        if not is_remote(path):
-            return path.stat().st_mtime
-        fs, _, name = _fs(path)
-        return fs.modified(name).timestamp()
-    except Exception:  # a file system need not know, and says so in its own way
-        return None
+def set_aside(path: Path) -> Path:
+    """Rename a damaged or foreign file to ``*.bad``; nothing is deleted or overwritten."""
+    present = listed(path.parent)
+    aside = path.with_name(path.name + ".bad")
+    number = 1
+    while aside.name in present:
+        number += 1
+        aside = path.with_name(f"{path.name}.{number}.bad")
+    move(path, aside)
+    return aside
+
+
+def is_settled(path: Path) -> bool:
+    """Whether a file is old enough that no orphaned process can still be working on it."""
+    written = _modified(path)
+    return written is not None and time.time() - written > _SETTLED_SECONDS
+
+
+def remove_temporaries(folder: Path) -> None:
+    """Remove half-written files of ``write_atomically`` that a killed process left behind."""
+    for name in listed(folder):
+        if name.startswith(TEMPORARY) and is_settled(folder / name):
+            remove(folder / name)
 
 
 def cache_folder() -> Path:
-    """The user's folder for what can be made again: ``ATTNLAB_CACHE``, or the system's place for
-    such things.
+    """The user's folder for what can be made again: ``ATTNLAB_CACHE``, or the system's cache
+    folder.
     """
     given = os.environ.get("ATTNLAB_CACHE")
     if given == "":
@@ -209,18 +292,18 @@ def cache_folder() -> Path:
     return base.expanduser()
 
 
-def local_copy(folder: str | Path, whole: str) -> Path:
+def local_copy(folder: str | Path, last: str) -> Path:
     """A folder whose files must be mapped into memory: itself on this machine, its copy in the
     cache for a URL.
 
-    ``whole`` is the file that is written last. A folder must never change under its name (a content
-    hash is part of it): what was copied once is not looked at again.
+    ``last`` is the file that is written last. A folder must never change under its name (a content
+    hash is part of it): a copy that exists is not compared again.
     """
     source = place(folder)
     if not is_remote(source):
         return source
     copy = copy_of(source)
-    if not (copy / whole).is_file():
+    if not (copy / last).is_file():
         fs, _, name = _fs(source)
         with errors_of(source), _arriving(copy) as arriving:
             fs.invalidate_cache()
@@ -244,19 +327,18 @@ def working_copy(folder: Path) -> Path:
     return copy_of(folder) if is_remote(folder) else folder
 
 
-def share(copy: Path, folder: Path, whole: str) -> Path:
-    """Make a folder that was written to ``working_copy(folder)`` seen at its URL, the file
-    ``whole`` last.
-
-    There already, nothing is written; on this machine there is nothing to do. Returns where others
+def share(copy: Path, folder: Path, last: str) -> Path:
+    """Upload a folder that was written to ``working_copy(folder)`` to its URL. Returns where others
     find it.
+
+    The file ``last`` is uploaded last; where it exists, nothing is done, nor on this machine.
     """
     if not is_remote(folder):
         return copy
-    if not is_file(folder / whole):
+    if not is_file(folder / last):
         files = [path for path in sorted(copy.rglob("*")) if path.is_file()]
         with errors_of(folder):
-            for path in sorted(files, key=lambda path: path == copy / whole):
+            for path in sorted(files, key=lambda path: path == copy / last):
                 target = folder.joinpath(*path.relative_to(copy).parts)
                 make_folder(target.parent)
                 _fs(target)[0].put_file(str(path), _fs(target)[2])
@@ -265,7 +347,7 @@ def share(copy: Path, folder: Path, whole: str) -> Path:
 
 @contextmanager
 def reading(folder: Path) -> Iterator[None]:
-    """The one message for a place that cannot be looked at."""
+    """The one message for a place that cannot be read."""
     try:
         yield
     except OSError as error:
@@ -275,9 +357,22 @@ def reading(folder: Path) -> Iterator[None]:
         ) from error
 
 
+def disk_error(folder: Path, error: OSError | str) -> AttnlabError:
+    """The one message for a place that cannot be written to."""
+    advice = (
+        "check the connection and your permissions"
+        if is_remote(folder)
+        else "free some space or make it writable"
+    )
+    return AttnlabError(
+        f"cannot write to {folder} ({error}): all runs that finished before are kept; {advice}, "
+        "then start the same command again"
+    )
+
+
 @contextmanager
 def errors_of(path: Path) -> Iterator[None]:
-    """Errors of a file system's own kinds become ``OSError``, as those of this machine's are."""
+    """Turn a file system's own kinds of errors into ``OSError``, as on this machine."""
     try:
         yield
     except (OSError, AttnlabError):
@@ -290,10 +385,10 @@ def errors_of(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _arriving(copy: Path) -> Iterator[Path]:
-    """A folder beside ``copy`` that takes its name when it is whole; another process may have been
-    faster.
+    """A folder next to ``copy`` that takes its name when it is complete; another process may have
+    been faster.
     """
-    arriving = copy.with_name(f".tmp-{uuid.uuid4().hex}")
+    arriving = copy.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
     arriving.mkdir(parents=True)
     try:
         yield arriving
@@ -307,7 +402,7 @@ def _parts(name: str) -> list[str]:
     """The parts of a name within a folder; none that leads out of it."""
     parts = [part for part in name.split("/") if part]
     if ".." in parts:
-        raise AttnlabError(f"{name!r} leads out of its folder: nothing of ours is called so")
+        raise AttnlabError(f"{name!r} leads out of its folder: attnlab writes no such names")
     return parts
 
 
@@ -315,9 +410,29 @@ def _listed_here(folder: Path) -> dict[str, int]:
     sizes = {}
     with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
         for entry in entries:
-            with suppress(FileNotFoundError):  # it may be gone since the folder was read
+            with suppress(FileNotFoundError):  # it may have been removed in the meantime
                 sizes[entry.name] = entry.stat().st_size
     return sizes
+
+
+def _modified(path: Path) -> float | None:
+    """When a file was written, in seconds since 1970; ``None`` where that is not known."""
+    try:
+        if not is_remote(path):
+            return path.stat().st_mtime
+        fs, _, name = _fs(path)
+        return fs.modified(name).timestamp()
+    except Exception:  # not every file system knows, and each has its own error for that
+        return None
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename survive a loss of power."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _local(text: str, rest: str) -> Path:
@@ -333,7 +448,7 @@ def _local(text: str, rest: str) -> Path:
 def _holds_password(url: str) -> bool:
     try:
         return bool(urlsplit(url).password)
-    except ValueError:  # no host that could have one
+    except ValueError:  # it has no valid host, and so no password
         return False
 
 
@@ -353,7 +468,7 @@ def _remote_path(url: str, scheme: str) -> Path:
         raise AttnlabError(f"{url}: {scheme}:// needs {advice} as well ({error})") from None
     except ValueError:
         raise AttnlabError(
-            f"{url}: no file system is called {scheme!r}; expected one that fsspec knows, such as "
+            f"{url}: unknown file system {scheme!r}; expected one that fsspec knows, such as "
             "s3, gs or memory"
         ) from None
     found: Any = UPath(url)

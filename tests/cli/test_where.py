@@ -13,7 +13,7 @@ from distributed import LocalCluster
 from attnlab._errors import AttnlabError
 from attnlab.cli._main import app
 from attnlab.cli._where import Where
-from attnlab.runs import InProcess, Processes
+from attnlab.sweeps import InProcess, Processes
 
 COMMANDS = (
     "reproduce",
@@ -94,7 +94,7 @@ def test_certificates_are_handed_on_to_dask(tmp_path, monkeypatch):
         given.update(options, scheduler=scheduler)
         raise Heard
 
-    monkeypatch.setattr("attnlab.runs.Cluster", cluster)
+    monkeypatch.setattr("attnlab.sweeps.Cluster", cluster)
     files = {name: tmp_path / f"{name}.pem" for name in ("tls_ca", "tls_cert", "tls_key")}
     where = Where(cluster="tls://there:8786", **files)
     with pytest.raises(AttnlabError, match="there is no such file"), where.executor():

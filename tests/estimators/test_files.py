@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import load_file, save
 
 from attnlab._errors import AttnlabError
-from attnlab._sealed import checksum_of
+from attnlab._json import checksum_of
 from attnlab.data import Tokenizer
 from attnlab.estimators import AttentionClassifier, load_classifier
 from tests.estimators.cases import topic_texts

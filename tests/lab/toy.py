@@ -12,7 +12,7 @@ import xarray as xr
 
 from attnlab.lab import Answers, Bench, Data, Experiment, Option, Settings, Table, digest, variable
 from attnlab.report import Card, Section, band_figure
-from attnlab.runs import Plan, RunContext
+from attnlab.sweeps import Plan, RunContext
 
 
 class Powers(Table, label="powers"):

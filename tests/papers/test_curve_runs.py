@@ -25,7 +25,7 @@ from attnlab.papers.liu2021.curve_runs import (
     make_student,
 )
 from attnlab.papers.liu2021.curve_settings import STUDENTS, TEACHERS, SampleSettings
-from attnlab.runs import RunContext
+from attnlab.sweeps import RunContext
 from attnlab.training import Recipe
 
 _HERE = RunContext(0, 0, "0" * 16)

@@ -15,7 +15,7 @@ from attnlab.papers.liu2021 import digit_runs
 from attnlab.papers.liu2021.digit_runs import fit_digits
 from attnlab.papers.liu2021.digit_settings import ATTENTION, STUDENTS, DigitFitSettings
 from attnlab.papers.liu2021.digit_sweeps import measure_pictures
-from attnlab.runs import RunContext
+from attnlab.sweeps import RunContext
 from attnlab.training import _fit
 
 TINY = DigitFitSettings(

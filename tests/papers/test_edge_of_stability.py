@@ -23,7 +23,7 @@ from attnlab.papers.beyond.runs import (
 )
 from attnlab.papers.beyond.settings import EdgeSettings
 from attnlab.papers.lu2021.runs import task_keys
-from attnlab.runs import RunContext
+from attnlab.sweeps import RunContext
 from attnlab.training import run_keys
 
 CONTEXT = RunContext(root_seed=0, index=0, hash="0" * 64)

@@ -16,7 +16,7 @@ from attnlab.papers.beyond.runs import (
     softmax,
 )
 from attnlab.papers.beyond.settings import WORDS, EntropySettings
-from attnlab.runs import RunContext
+from attnlab.sweeps import RunContext
 
 (SWEEP,) = claim.sweeps
 

@@ -16,7 +16,7 @@ import xarray as xr
 from attnlab.lab import Grid, Sweep, split_arms
 from attnlab.papers import ROTTEN_TOMATOES, claims
 from attnlab.report import Page, Section, render
-from attnlab.runs import InProcess, run_plan
+from attnlab.sweeps import InProcess, run_plan
 
 # Settings that make the runs of a work function small: they replace those of every arm.
 SMALL: dict[str, dict[str, Any]] = {

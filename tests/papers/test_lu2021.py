@@ -24,7 +24,7 @@ from attnlab.papers.lu2021.sweeps import (
     reference,
     starts,
 )
-from attnlab.runs import RunContext
+from attnlab.sweeps import RunContext
 from tests.papers.test_every_claim import measured
 
 TINY: dict[str, Any] = {

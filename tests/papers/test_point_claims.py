@@ -14,7 +14,7 @@ from attnlab.papers.liu2021.point_settings import FLATNESS, PointSettings
 from attnlab.papers.liu2021.point_sweeps import SIZES, Flatness, Minima, flatness, minima
 from attnlab.papers.liu2021.stationary_points import Saddles, saddles
 from attnlab.report import Figure
-from attnlab.runs import RunContext
+from attnlab.sweeps import RunContext
 
 SEEDS, STARTS = 8, 3
 MODELS = ("known-attention", "known-weights-plain", "self-attention", "baseline", "shuffled labels")

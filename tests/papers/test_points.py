@@ -12,7 +12,7 @@ import pytest
 from attnlab import AttnlabError
 from attnlab.papers.liu2021.point_runs import _teacher, find_points, make_problem
 from attnlab.papers.liu2021.point_settings import FLATNESS, PointSettings
-from attnlab.runs import RunContext
+from attnlab.sweeps import RunContext
 
 CONTEXT = RunContext(root_seed=0, index=0, hash="0" * 64)
 TINY: dict[str, Any] = {

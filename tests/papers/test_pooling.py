@@ -24,7 +24,7 @@ from attnlab.papers.liu2021.pooling_runs import bags, fit_pooling, pool_curve
 from attnlab.papers.liu2021.pooling_settings import STUDENTS, PoolingSettings
 from attnlab.papers.liu2021.pooling_sweeps import UnderDescent, topic_pooling
 from attnlab.papers.liu2021.topic_pooling import claim
-from attnlab.runs import RunContext
+from attnlab.sweeps import RunContext
 from attnlab.training import Recipe
 
 _TOKENS = [["a", "b", "b"], ["c"], ["d", "a", "e", "e", "e"], ["b", "c", "d"]]

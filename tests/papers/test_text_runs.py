@@ -17,7 +17,7 @@ from attnlab.papers.liu2021 import text as pooling
 from attnlab.papers.lu2021.text_runs import train_text
 from attnlab.papers.lu2021.text_settings import TextSettings
 from attnlab.papers.lu2021.text_sweeps import judged_part, text_sweep
-from attnlab.runs import RunContext, run_plan
+from attnlab.sweeps import RunContext, run_plan
 from attnlab.training import Every, GradientDescent, Loss, Norms, Scores, train
 from tests.papers.texts import BAD, GOOD, write_folder
 

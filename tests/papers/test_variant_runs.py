@@ -32,7 +32,7 @@ from attnlab.papers.liu2021.variant_word_runs import (
     fit_words,
     word_samples,
 )
-from attnlab.runs import RunContext
+from attnlab.sweeps import RunContext
 
 CONTEXT = RunContext(0, 0, "0" * 16)
 SMALL = VariantSettings(

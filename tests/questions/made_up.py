@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from attnlab.papers.liu2021.variant_settings import VariantSettings
-from attnlab.runs import RunContext
+from attnlab.sweeps import RunContext
 
 WORK = "tests.questions.made_up:fit_made_up"
 

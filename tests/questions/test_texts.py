@@ -22,7 +22,7 @@ from attnlab.questions.texts._answers import pays
 from attnlab.questions.texts._stopped import compact_model, where_stopped
 from attnlab.questions.texts._study import FIT_WORDS, default_sizes, neighbours
 from attnlab.questions.texts._work import competing
-from attnlab.runs import RunContext
+from attnlab.sweeps import RunContext
 from tests.data.reviews import TELLING, rows, write
 
 SMALL = {

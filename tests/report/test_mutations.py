@@ -5,7 +5,7 @@ import json
 import pytest
 from tools.mutate import judge, make_subjects, run
 
-from attnlab._sealed import checksum_of
+from attnlab._json import checksum_of
 
 
 def test_sixty_mutations_of_stored_results(tmp_path):

@@ -36,7 +36,7 @@ def runs(
         attnlab runs s3://bucket/results --unlock
     """
     from attnlab.cli._show import print_json
-    from attnlab.runs import Results
+    from attnlab.sweeps import Results
 
     sweeps = _sweeps(place(folder))
     if unlock:
@@ -81,7 +81,7 @@ def _sweeps(folder: Path) -> list[Path]:
 
 
 def _unlock(sweeps: list[Path]) -> None:
-    from attnlab.runs import unlock
+    from attnlab.sweeps import unlock
 
     freed = [(path, holder) for path in sweeps for holder in unlock(path)]
     for path, holder in freed:

@@ -15,7 +15,7 @@ import typer
 from attnlab._errors import AttnlabError
 
 if TYPE_CHECKING:
-    from attnlab.runs import AbstractExecutor
+    from attnlab.sweeps import AbstractExecutor
 
 _PANEL = "Where it is computed"
 
@@ -65,7 +65,7 @@ class Where:
     @contextmanager
     def executor(self, *, quiet: bool = False) -> Iterator[AbstractExecutor]:
         """The executor of these options; it keeps its processes until the end of the context."""
-        from attnlab.runs import Cluster, InProcess, Processes
+        from attnlab.sweeps import Cluster, InProcess, Processes
 
         self._check()
         if self.cluster is not None:

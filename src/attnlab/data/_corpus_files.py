@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab._errors import AttnlabError
-from attnlab._whole import whole_file, write_whole
+from attnlab._places import atomic_file, write_atomically
 
 if TYPE_CHECKING:
     from attnlab.data._corpus import Corpus
@@ -43,7 +43,7 @@ def save_corpus(corpus: Corpus, folder: str | Path) -> Path:
         array = np.ascontiguousarray(getattr(corpus, name)).astype(
             np.dtype(kind).newbyteorder("<"), copy=False
         )
-        with whole_file(place / f"{name}.npy") as file:
+        with atomic_file(place / f"{name}.npy") as file:
             np.save(file, array, allow_pickle=False)
     return seal_corpus(corpus, place)
 
@@ -67,7 +67,7 @@ def seal_corpus(corpus: Corpus, place: Path) -> Path:
         "classes": list(corpus.classes),
         "vocabulary": list(corpus.vocabulary),
     }
-    write_whole(place / _RECORD, json.dumps(content).encode())
+    write_atomically(place / _RECORD, json.dumps(content).encode())
     return place
 
 

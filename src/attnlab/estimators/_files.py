@@ -15,9 +15,8 @@ from safetensors.numpy import save as save_arrays
 
 import attnlab
 from attnlab._errors import AttnlabError
-from attnlab._places import is_file, make_folder, place, read_bytes
-from attnlab._sealed import seal, unseal
-from attnlab._whole import write_whole
+from attnlab._json import seal, unseal
+from attnlab._places import is_file, make_folder, place, read_bytes, write_atomically
 from attnlab.data import Tokenizer, Vocabulary
 from attnlab.estimators._inputs import as_tokenizer
 from attnlab.models import AbstractHead, LinearHead, TwoLayerHead, WordAttention, make_normaliser
@@ -93,8 +92,8 @@ def write_model(classifier: AttentionClassifier, folder: str | Path, *, overwrit
         },
     }
     make_folder(folder)
-    write_whole(folder / _ARRAYS, data)
-    write_whole(folder / _RECORD, seal(KIND, SCHEMA, record))
+    write_atomically(folder / _ARRAYS, data)
+    write_atomically(folder / _RECORD, seal(KIND, SCHEMA, record))
     return folder
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from attnlab.lab._run import Record
-    from attnlab.runs import Results
+    from attnlab.sweeps import Results
 
 # Looks of `until="decided"`: seeds, and the share of wrong verdicts that may be spent up to there.
 # The spending is Pocock's, α log(1 + (e − 1) t) at t = 1/8, 1/4, 1/2, 1 (Lan and DeMets 1983).
@@ -237,7 +237,7 @@ class _Look:
         except MissingData as error:
             self.absent[sweep.name] = str(error)
             return
-        folder = f"{al.runs.slug(sweep.name)}-{self.scale}"
+        folder = f"{al.sweeps.slug(sweep.name)}-{self.scale}"
         results = self.results[sweep.name] = bench.sweep(plan, folder, required=False)
         try:
             arms = al.lab.split_arms(results.dataset(), keep_failed=True)

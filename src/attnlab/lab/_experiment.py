@@ -18,7 +18,7 @@ from attnlab.report import Card, Section
 
 if TYPE_CHECKING:
     from attnlab.lab._run import Record
-    from attnlab.runs import AbstractExecutor, Event, Plan, Results
+    from attnlab.sweeps import AbstractExecutor, Event, Plan, Results
 
 S = TypeVar("S", bound=Settings)
 
@@ -126,7 +126,7 @@ class Bench:
 
         Raises if no run finished, unless the sweep is not ``required``.
         """
-        results = al.runs.run_plan(
+        results = al.sweeps.run_plan(
             plan,
             self.folder / "runs" / name,
             executor=self.executor,

@@ -16,16 +16,16 @@ from attnlab._places import is_file, listed, place, reading
 from attnlab.lab._experiment import Answers, Bench, Experiment, Interrupted
 from attnlab.lab._settings import Settings
 from attnlab.report import Card, Page, Section, harmless, told, write_folder
-from attnlab.runs import (
+from attnlab.sweeps import (
     AbstractExecutor,
     Event,
     executor_for,
     load_record,
     provenance,
     save_record,
-    told_stale,
+    stale_message,
 )
-from attnlab.runs import read_record as read_content
+from attnlab.sweeps import read_record as read_content
 
 FILE = "record.json"
 SCHEMA = 1
@@ -87,7 +87,7 @@ def run(
     content = bench.found
     answers = experiment.answers(settings, data, content)
     about = _about(experiment, answers, command) | provenance(time.monotonic() - started)
-    stale = told_stale(bench.results)
+    stale = stale_message(bench.results)
     about |= {"stale": stale} if stale else {}
     stored = {"experiment": experiment.name, "about": about, "content": content}
     save_record(out, FILE, SCHEMA, stored, data)

@@ -14,7 +14,7 @@ from attnlab.lab._tables import Data, Table
 if TYPE_CHECKING:
     import xarray as xr
 
-    from attnlab.runs import Plan
+    from attnlab.sweeps import Plan
 
 Scale = Literal["quick", "paper"]
 
@@ -42,7 +42,7 @@ class Grid:
 
     def plan(self, work: str, name: str) -> Plan:
         """The plan of these runs of a work function."""
-        return al.runs.Plan.of_list(work, name=name, settings=self.runs())
+        return al.sweeps.Plan.of_list(work, name=name, settings=self.runs())
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from attnlab.models import (
 )
 from attnlab.papers.beyond.settings import TOO_LARGE, WORDS, EdgeSettings, EntropySettings
 from attnlab.papers.lu2021.runs import task_keys
-from attnlab.runs import RunContext
+from attnlab.sweeps import RunContext
 from attnlab.training import Every, GradientDescent, Loss, train_model
 
 _TOLERANCE = 0.01  # λ_max counts as converged if its residual is at most this share of it

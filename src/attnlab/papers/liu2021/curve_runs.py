@@ -40,7 +40,7 @@ from attnlab.papers.liu2021.curve_settings import (
     WORD_STUDENTS,
     SampleSettings,
 )
-from attnlab.runs import RunContext, load_function
+from attnlab.sweeps import RunContext, load_function
 from attnlab.training import Recipe, choose, fit_grid
 
 # docs/theory.md#b2: hidden units of the baseline on vectors and on matrices.

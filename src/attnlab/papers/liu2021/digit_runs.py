@@ -16,7 +16,7 @@ from jaxtyping import Array
 from attnlab.data import Canvases, CanvasTask, Digits, load_digits
 from attnlab.models import AttentionPoolingConfig, BaselineConfig, PatchAttentionConfig, PatchGrid
 from attnlab.papers.liu2021.digit_settings import ATTENTION, DigitFitSettings
-from attnlab.runs import RunContext
+from attnlab.sweeps import RunContext
 from attnlab.training import Recipe, choose, fit_grid
 
 _KEYS = 2**31 - 2  # far from the keys of other studies of the same root

@@ -33,7 +33,7 @@ from attnlab.models import (
     trained_parts,
 )
 from attnlab.papers.liu2021.point_settings import FLATNESS, ON_VECTORS, PointSettings
-from attnlab.runs import RunContext
+from attnlab.sweeps import RunContext
 
 
 def find_points(s: PointSettings, context: RunContext) -> xr.Dataset:

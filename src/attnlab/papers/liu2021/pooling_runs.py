@@ -27,7 +27,7 @@ from attnlab.papers.liu2021.pooling_settings import (
     PoolingSettings,
     check_sizes,
 )
-from attnlab.runs import RunContext
+from attnlab.sweeps import RunContext
 from attnlab.training import Recipe, choose, fit_grid
 
 

@@ -16,7 +16,7 @@ from attnlab.data import Corpus, text_parts, thinning
 from attnlab.papers.liu2021.pooling_runs import curve_order, pool_curve
 from attnlab.papers.liu2021.pooling_settings import POOLING
 from attnlab.papers.liu2021.text_settings import STRENGTHS, TextStudentSettings
-from attnlab.runs import RunContext
+from attnlab.sweeps import RunContext
 from attnlab.training import Recipe
 
 

@@ -30,8 +30,8 @@ from attnlab.models import (
 )
 from attnlab.papers.liu2021.curve_runs import SampleLoss, SampleMeasure
 from attnlab.papers.liu2021.variant_settings import Variant, VariantSettings
-from attnlab.runs import RunContext
 from attnlab.stats import crossing
+from attnlab.sweeps import RunContext
 from attnlab.training import (
     Adam,
     InstantProbe,

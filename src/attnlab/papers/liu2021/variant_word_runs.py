@@ -24,7 +24,7 @@ from attnlab.models import (
 from attnlab.papers.liu2021.pooling_runs import PoolStart, curve_order
 from attnlab.papers.liu2021.variant_runs import VariantLoss, VariantMeasure, train_course
 from attnlab.papers.liu2021.variant_settings import LOOKED_AT, Variant, WordSettings
-from attnlab.runs import RunContext
+from attnlab.sweeps import RunContext
 from attnlab.training import Recipe, choose, fit_grid
 
 # Words of a text that are read: all are padded to the longest, which must not be a book.

@@ -37,7 +37,7 @@ from attnlab.models import (
     contextual_logits,
 )
 from attnlab.papers.lu2021.settings import FarSettings, TopicSettings
-from attnlab.runs import RunContext
+from attnlab.sweeps import RunContext
 from attnlab.training import (
     AbstractProbe,
     Accuracy,

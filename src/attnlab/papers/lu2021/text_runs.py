@@ -29,7 +29,7 @@ from attnlab.lab import axis
 from attnlab.models import Incidence, WordAttention, WordAttentionConfig, pooled_logits
 from attnlab.papers.lu2021.runs import finished_run
 from attnlab.papers.lu2021.text_settings import WRONG_QUERY, TextSettings
-from attnlab.runs import RunContext
+from attnlab.sweeps import RunContext
 from attnlab.training import (
     AbstractProbe,
     Accuracy,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from attnlab.data import Prepared, TextSource
     from attnlab.lab import Record
     from attnlab.report import Section
-    from attnlab.runs import AbstractExecutor
+    from attnlab.sweeps import AbstractExecutor
 
 FIT_WORDS = "attnlab.papers.liu2021.variant_word_runs:fit_words"
 TRIED = ("softmax", "softmax:0.25", "sparsemax", "uniform")
