@@ -8,6 +8,7 @@ from pathlib import Path
 from attnlab.papers import resolve
 
 ROOT = Path(__file__).resolve().parents[1]
+STORED = ROOT / "tests" / "golden"
 FOLDERS = (".ci", "benchmarks", "docs", "src", "tests", "tools")
 PAGE = (ROOT / "docs" / "theory.md").read_text("utf-8")
 ANCHOR = re.compile(r'<a id="([^"]*)"></a>')
@@ -69,7 +70,9 @@ def test_claims_are_named_and_exist():
     claims = {claim.id for claim in resolve([], corpus="rotten-tomatoes")}
     groups = "|".join(sorted({claim.split(".")[0] for claim in claims}))
     named = set(re.findall(rf"`((?:{groups})\.\w+)`", PAGE))
-    assert named == claims
+    assert named <= claims
+    # A claim is new until its golden numbers are stored; then this page must name it.
+    assert {claim for claim in claims if (STORED / f"{claim}.json").is_file()} <= named
 
 
 def test_markdown_files_that_are_referred_to_exist():

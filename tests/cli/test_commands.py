@@ -37,6 +37,7 @@ claim = Claim(
     refuted_by="A score that does not rise.",
 )
 """
+# A command without a line here is tested with its defaults.
 LINES = {
     **golden.COMMANDS,
     "check": "mine.py --seeds 2",
@@ -76,7 +77,7 @@ Call = Callable[..., tuple[int, str, str]]
 
 @pytest.mark.parametrize("name", NAMES)
 def test_from_the_command_to_the_page_and_again(name: str, call: Call, home: Path):
-    line = [name, *LINES[name].split(), "--processes", "0", "--out", name]
+    line = [name, *LINES.get(name, "").split(), "--processes", "0", "--out", name]
     code, out, err = call(*line)
     assert code in (0, 3), err  # two seeds may contradict what eight do not
     assert out.rstrip().endswith(f"page: {name}/report.html")
@@ -101,7 +102,7 @@ def test_from_the_command_to_the_page_and_again(name: str, call: Call, home: Pat
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_mistake_is_one_message_and_exit_code_2(name: str, call: Call):
-    line = [name, *LINES[name].split(), "--processes", "0"]
+    line = [name, *LINES.get(name, "").split(), "--processes", "0"]
     code, out, err = call(*line, "--out", "file")
     assert (code, out) == (2, "")
     assert err.startswith("attnlab: file is a file; expected a folder")
@@ -122,7 +123,7 @@ def test_ctrl_c_says_that_nothing_is_lost(name: str, call: Call, monkeypatch: py
         raise Interrupted
 
     monkeypatch.setattr(Bench, "sweep", interrupted)
-    line = [name, *LINES[name].split(), "--processes", "0", "--out", f"{name}-interrupted"]
+    line = [name, *LINES.get(name, "").split(), "--processes", "0", "--out", f"{name}-interrupted"]
     code, out, err = call(*line, "--quiet")
     assert (code, out) == (130, "")
     assert "the same command resumes from there" in err
