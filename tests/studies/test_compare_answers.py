@@ -27,7 +27,7 @@ from attnlab.studies._compare_answers import (
     hopeless,
     seeds_needed,
 )
-from tests.studies.texts import sentences
+from tests.papers.texts import sentences
 
 SIZES = np.array([64, 128, 256, 512])
 
