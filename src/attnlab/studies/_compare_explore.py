@@ -164,11 +164,11 @@ def explore_compare(
     """
     out, begun = checked_folder(folder, "compare"), time.monotonic()
     told: Stage = on_stage or (lambda _: None)
-    prepared = None
+    prepared, folder = None, ""
     if asked.source is not None:
         told("reading the texts")
-        prepared = prepare_in(asked.source, out)
-    work, base = _settings(asked, prepared, out)
+        prepared, folder = prepare_in(asked.source, str(out))
+    work, base = _settings(asked, prepared, folder)
     with ExitStack() as stack:
         executor = stack.enter_context(executor_for(processes, executor))
         run = _Runner(out, work, base, executor, progress, on_event, keep)
@@ -252,7 +252,7 @@ class _Runner:
 
 
 def _settings(
-    asked: Comparison, prepared: Prepared | None, out: Path
+    asked: Comparison, prepared: Prepared | None, folder: str
 ) -> tuple[str, dict[str, Any]]:
     """The work function, and the settings that all variants share."""
     given = {
@@ -274,7 +274,7 @@ def _settings(
         "weight_decays": (0.0,),
         "sizes": text_sizes(len(prepared.train)),
     }
-    return WORDS, {"folder": str(prepared.place), "data": prepared.hash, **grid, **changed}
+    return WORDS, {"folder": folder, "data": prepared.hash, **grid, **changed}
 
 
 def text_sizes(available: int) -> tuple[int, ...]:
