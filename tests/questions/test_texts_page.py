@@ -51,8 +51,8 @@ def nasty_rows(count: int) -> list[dict[str, str]]:
         side = k % 2
         own = NASTY[side::2]
         words = [draw.choice(own), *(f"w{draw.randrange(30)}" for _ in range(5))]
-        if k % 10 == 0:  # a word of either side, so that they compete
-            words.append(draw.choice(NASTY[1 - side :: 2]))
+        if draw.random() < (0.7, 0.25)[side]:
+            words.append("plot")  # frequent, so attended early, and then overtaken by purer words
         draw.shuffle(words)
         found.append({"text": " ".join(words), "label": (EVIL, "negative")[side]})
     return [*found, found[0], {"text": "", "label": EVIL}]

@@ -374,13 +374,13 @@ def test_a_corpus_at_a_url_is_opened_from_a_copy(url, tmp_path, monkeypatch):
     (tmp_path / "texts.csv").write_text("\n".join(["text,label", *rows]))
     source = TextSource((str(tmp_path / "texts.csv"),), text="text", label="label")
     monkeypatch.setenv("ATTNLAB_CACHE", str(tmp_path / "first"))
-    prepared = prepare_in(source, place(url))
-    assert str(prepared.place) == f"{url}/corpus/{prepared.hash}"
+    prepared, stored = prepare_in(source, str(url))
+    assert stored == f"{url}/corpus/{prepared.hash}"
     for cache in ("first", "second"):  # the machine that prepared it, and one that only computes
         monkeypatch.setenv("ATTNLAB_CACHE", str(tmp_path / cache))
-        assert is_prepared(str(prepared.place))
+        assert is_prepared(stored)
         text_parts.cache_clear()
-        parts = text_parts(str(prepared.place))
+        parts = text_parts(stored)
         assert (parts.train, parts.valid, parts.test) == (
             prepared.train,
             prepared.valid,

@@ -10,14 +10,14 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from attnlab._errors import AttnlabError
-from attnlab._places import share, working_copy
+from attnlab._places import place, share, working_copy
 from attnlab.data._prepared import (
     COUNTS,
     PARTS,
@@ -129,22 +129,23 @@ def prepare_texts(
 
 
 def prepare_in(
-    source: TextSource, out: Path, *, on_rows: Callable[[int], None] | None = None
-) -> Prepared:
+    source: TextSource, out: str | Path, *, on_rows: Callable[[int], None] | None = None
+) -> tuple[Prepared, str]:
     """Prepare texts for the runs of a command that writes to ``out``, a folder or a URL.
 
-    Corpora are mapped into memory, so they are prepared on this machine in any case; ``place`` of
-    the result is where workers find them.
+    Returns them, and the folder or URL where workers find them. Corpora are mapped into memory, so
+    that they are prepared on this machine in any case.
     """
-    local = working_copy(out / "corpus")
+    folder = place(out)
+    local = working_copy(folder / "corpus")
     prepared = prepare_texts(source, folder=local, on_rows=on_rows)
     try:
-        place = share(prepared.save(local), out / "corpus" / prepared.hash, RECORD)
+        shared = share(prepared.save(local), folder / "corpus" / prepared.hash, RECORD)
     except OSError as error:
         raise AttnlabError(
-            f"cannot write to {out} ({error}): make it writable, then start again"
+            f"cannot write to {folder} ({error}): make it writable, then start again"
         ) from error
-    return replace(prepared, place=place)
+    return prepared, str(shared)
 
 
 def _text_bytes(source: TextSource) -> int:

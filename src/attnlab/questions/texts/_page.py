@@ -50,7 +50,11 @@ if TYPE_CHECKING:
 
     from attnlab.lab import Record
 
-LINE = 120  # characters of a text that are shown
+_LINE = 120  # characters of a text that are shown
+_PLACE = 48  # of the place where a row stands
+_PARTS = {"train": "training", "valid": "validation", "test": "test"}
+_MOST_CLASSES, _MOST_FILES, _MOST_REASONS, _MOST_EXAMPLES, _MOST_VALUES = 50, 20, 20, 3, 6
+_BINS = 48
 
 
 def sections(record: Record) -> list[Section]:
@@ -71,12 +75,6 @@ def sections(record: Record) -> list[Section]:
         good_section(data, absent, own("good")),
         try_section(data, verdicts.get("try", {}), absent, own("try")),
     ]
-
-
-_PARTS = {"train": "training", "valid": "validation", "test": "test"}
-_MOST_CLASSES, _MOST_FILES, _MOST_REASONS, _MOST_EXAMPLES, _MOST_VALUES = 50, 20, 20, 3, 6
-_BINS = 48
-_PLACE = 48  # characters
 
 
 def data_section(
@@ -104,8 +102,6 @@ def data_section(
         *_vocabulary(reading),
         *missing({Lengths.label: "Words per text"}, data, absent, section="data"),
     ]
-    if not reading:
-        body = [*body, *missing({"reading": "What was read"}, (), absent, section="data")]
     return Section(
         "data",
         "Your data",
@@ -224,7 +220,7 @@ def _files(reading: Mapping[str, Any]) -> list[Figure]:
     left = f"The first {len(shown)} of {len(files)} files." if len(shown) < len(files) else ""
     return [
         plain_table(
-            distinct(shortened(file.get("name", ""), LINE) for file in shown),
+            distinct(shortened(file.get("name", ""), _LINE) for file in shown),
             columns,
             id="files",
             caption=left,
@@ -247,7 +243,7 @@ def _lost(
     }
     return [
         plain_table(
-            distinct(shortened(entry["reason"], LINE) for entry in order),
+            distinct(shortened(entry["reason"], _LINE) for entry in order),
             columns,
             id=id,
             title=title,
@@ -264,12 +260,12 @@ def _sampled(entries: Sequence[Mapping[str, Any]]) -> list[Figure]:
     columns: dict[str, list[Any]] = {
         "used": [entry["used"] for entry in entries],
         "of": [entry["of"] for entry in entries],
-        "what": [shortened(entry.get("what", "texts"), LINE) for entry in entries],
+        "what": [shortened(entry.get("what", "texts"), _LINE) for entry in entries],
     }
     words = {name: [counted(value) for value in columns[name]] for name in ("used", "of")}
     return [
         plain_table(
-            distinct(shortened(entry["figure"], LINE) for entry in entries),
+            distinct(shortened(entry["figure"], _LINE) for entry in entries),
             columns,
             id="sampled",
             shown=words,
@@ -282,7 +278,7 @@ def _sampled(entries: Sequence[Mapping[str, Any]]) -> list[Figure]:
 
 def _examples(examples: Sequence[Mapping[str, Any]]) -> str:
     shown = [
-        f"{_place(example)}: “\u2068{shortened(example['text'], LINE)}\u2069”"
+        f"{_place(example)}: “\u2068{shortened(example['text'], _LINE)}\u2069”"
         if str(example.get("text") or "").strip()
         else _place(example)
         for example in examples[:_MOST_EXAMPLES]
@@ -418,8 +414,7 @@ def marks_of(needed: xr.Dataset) -> list[Mark]:
 
 def labels_figure(needed: xr.Dataset, *, id: str) -> Figure:
     """A row for each student: labels needed for the target, with interval or as a bound."""
-    target = needed.attrs.get("level")
-    level = f"{percent(target)} accuracy" if target is not None else "the target"
+    level = f"{percent(needed.attrs['level'])} accuracy"
     marks = marks_of(needed)
     bounds = off_grid([mark for mark in marks if mark.kind != "unknown"])
     unknown = (
@@ -494,26 +489,22 @@ def good_section(data: Data, absent: Mapping[str, str], cards: tuple[Card, ...])
 
 def ends_figures(ends: xr.Dataset) -> list[Figure]:
     """Test accuracy of each seed, gradient and curvature as dots, and all of it as a table."""
-    names = [name for name in _END_COLUMNS if name in ends]
-    figures = []
-    if Ends.accuracy_test in names:
-        accuracy = ends[Ends.accuracy_test].values.astype(float)
-        middle = {"median": float(np.nanmedian(accuracy))} if np.isfinite(accuracy).any() else {}
-        figures.append(
-            scatter_figure(
-                {"seeds": (ends["seed"], ends[Ends.accuracy_test])},
-                id="ends_accuracy",
-                title="Test accuracy, seed by seed",
-                x_label="seed",
-                y_label="test accuracy",
-                lines=middle,
-                caption="Dotted line: the median over seeds.",
-            )
+    accuracy = ends[Ends.accuracy_test]
+    figures = [
+        scatter_figure(
+            {"seeds": (ends["seed"], accuracy)},
+            id="ends_accuracy",
+            title="Test accuracy, seed by seed",
+            x_label="seed",
+            y_label="test accuracy",
+            lines={"median": float(accuracy.median())},
+            caption="Dotted line: the median over seeds.",
         )
+    ]
     rows = [
         DotRow(_END_COLUMNS[name], ends[name])
-        for name in names
-        if name != Ends.accuracy_test and _positive(ends[name])
+        for name in (Ends.gradient, Ends.sharpness, Ends.trace)
+        if _positive(ends[name])
     ]
     if rows:
         figure = dots_figure(
@@ -522,23 +513,14 @@ def ends_figures(ends: xr.Dataset) -> list[Figure]:
             title="Gradient and curvature where training stopped",
             x_label="value",
             caption="Of the training loss; one dot per seed, the bar is the median. A gradient "
-            "far from zero says that "
-            "training would go on.",
+            "far from zero says that training would go on.",
         )
         traces = [
-            t | ({"name": "one seed"} if t["name"] != "median" else {})
-            for t in figure.plotly["data"]
+            trace if trace["name"] == "median" else trace | {"name": "one seed"}
+            for trace in figure.plotly["data"]
         ]
         figures.append(replace(figure, plotly=figure.plotly | {"data": traces}))
-    if names:
-        figures.append(
-            _by_seed(
-                ends,
-                {name: _END_COLUMNS[name] for name in names},
-                id="ends",
-                title="Where training stopped",
-            )
-        )
+    figures.append(_by_seed(ends, _END_COLUMNS, id="ends", title="Where training stopped"))
     return figures
 
 
@@ -622,10 +604,9 @@ def agreement_table(agreement: xr.Dataset, *, id: str) -> Figure:
 
 def polish_table(polish: xr.Dataset, *, id: str) -> Figure:
     """What a polish with l2 ended in, seed by seed."""
-    names = {name: title for name, title in _POLISH_COLUMNS.items() if name in polish}
     return _by_seed(
         polish,
-        names,
+        _POLISH_COLUMNS,
         id=id,
         title="Minima, from a polish with l2",
         caption="From where training stopped, the loss with a penalty ½ l2 ‖θ‖² was minimised "

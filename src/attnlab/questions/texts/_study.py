@@ -198,19 +198,26 @@ class Study(Experiment[StudySettings]):
         from attnlab.questions.texts import _try, _work
 
         bench.stage("reading the texts")
-        prepared = al.data.prepare_in(
+        prepared, folder = al.data.prepare_in(
             settings.source(),
-            bench.folder,
+            str(bench.folder),
             on_rows=lambda count: bench.stage(f"reading: {count:,} texts "),
         )
         sizes = settings.sizes or default_sizes(len(prepared.train))
-        students = _run(bench, prepared, "students", _students(settings, prepared, sizes))
+        common = {
+            "folder": folder,
+            "data": prepared.hash,
+            "steps": settings.number("fit_steps"),
+        }
+        students = _run(bench, prepared, "students", _students(settings, common, sizes))
         tried = {}
         if settings.tried:
             tuned = students["attention-pooling"][Curves.step_size].isel(size=-1)
-            variants = _variants(settings, prepared, float(tuned.median()))
+            variants = _variants(settings, prepared, common, float(tuned.median()))
             tried = _run(bench, prepared, "variants", variants)
-        trained = _run(bench, prepared, "training", _training(settings, prepared))["training"]
+        trained = _run(bench, prepared, "training", _training(settings, prepared, folder))[
+            "training"
+        ]
         bench.executor.rest()  # what follows needs the memory that waiting processes hold
 
         bench.stage("looking at where training stopped")
@@ -349,35 +356,29 @@ def _run(bench: Bench, prepared: Prepared, name: str, stage: _Stage) -> dict[str
     return al.lab.split_arms(bench.sweep(plan, f"{name}-{prepared.hash}").dataset())
 
 
-def _students(settings: StudySettings, prepared: Prepared, sizes: tuple[int, ...]) -> _Stage:
-    common = {
-        "folder": str(prepared.place),
-        "data": prepared.hash,
-        "sizes": tuple(sizes),
-        "steps": settings.number("fit_steps"),
-    }
-    arms = {student: {"student": student, **common} for student in STUDENTS}
+def _students(settings: StudySettings, common: Mapping[str, Any], sizes: tuple[int, ...]) -> _Stage:
+    arms = {student: {**common, "student": student, "sizes": sizes} for student in STUDENTS}
     return _Stage("learning curves", FIT_TEXT_STUDENT, Grid(arms, settings.number("seeds")))
 
 
-def _variants(settings: StudySettings, prepared: Prepared, step_size: float) -> _Stage:
+def _variants(
+    settings: StudySettings, prepared: Prepared, common: Mapping[str, Any], step_size: float
+) -> _Stage:
     """Every variant with as many labels and the same tuning, near what suited attention."""
-    common = {
-        "folder": str(prepared.place),
-        "data": prepared.hash,
+    shared = {
+        **common,
         "sizes": (min(len(prepared.train), al.data.thinning.TRIED),),
         "weight_decays": (0.0,),
         "step_sizes": neighbours(step_size),
-        "steps": settings.number("fit_steps"),
     }
-    arms = {variant: {"variant": variant, **common} for variant in settings.tried}
+    arms = {variant: {**shared, "variant": variant} for variant in settings.tried}
     return _Stage("variants of attention", FIT_WORDS, Grid(arms, settings.number("seeds")))
 
 
-def _training(settings: StudySettings, prepared: Prepared) -> _Stage:
+def _training(settings: StudySettings, prepared: Prepared, folder: str) -> _Stage:
     large = len(prepared.train.words) > al.data.thinning.FULL_BATCH
     arm = {
-        "source": str(prepared.place),
+        "source": folder,
         "data": prepared.hash,
         "head": settings.head,
         "embedding_dim": settings.embedding_dim,
