@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -65,7 +65,6 @@ from attnlab.report import (
 if TYPE_CHECKING:
     import xarray as xr
 
-    from attnlab.data import Prepared
     from attnlab.lab import Record
 
 TASKS = ("hard", "dense", "relevant:R", "topic")
@@ -106,6 +105,14 @@ class Dropping(Table, label="dropping"):
     low = variable("low end of its 99 % interval")
     high = variable("high end of its 99 % interval")
     dropped = variable("1 if the interval lies wholly above 0")
+
+
+class _Texts(NamedTuple):
+    """Prepared texts: where workers find them, the hash of their content, how many train."""
+
+    folder: str
+    content: str
+    training: int
 
 
 @dataclass(frozen=True)
@@ -256,7 +263,7 @@ class CompareSettings(Settings):
         count = self.relevant
         return f"Where {told.get(count, f'{count} of {_WORDS} words matter')},"
 
-    def fit(self, texts: Prepared | None) -> dict[str, Any]:
+    def fit(self, texts: _Texts | None) -> dict[str, Any]:
         """The settings that the runs of all variants share, where they are not the defaults."""
         given = {
             "steps": self.steps,
@@ -271,8 +278,8 @@ class CompareSettings(Settings):
             return {"relevant": self.relevant, **changed}
         if texts is None:
             return changed
-        stored = {"folder": str(texts.place), "data": texts.hash}
-        return {**stored, **_TEXT_TUNING, "sizes": text_sizes(len(texts.train)), **changed}
+        stored = {"folder": texts.folder, "data": texts.content}
+        return {**stored, **_TEXT_TUNING, "sizes": text_sizes(texts.training), **changed}
 
 
 def text_sizes(available: int) -> tuple[int, ...]:
@@ -314,11 +321,12 @@ class Compare(Experiment[CompareSettings]):
         if settings.files:
             bench.stage("reading the texts")
             source = al.data.TextSource(settings.files, text=settings.text, label=settings.label)
-            texts = al.data.prepare_in(source, bench.folder)
+            prepared, folder = al.data.prepare_in(source, bench.folder)
+            texts = _Texts(folder, prepared.hash, len(prepared.train))
             bench.found["texts"] = {
                 "source": asdict(source),
-                "reading": texts.reading,
-                "content": texts.hash,
+                "reading": prepared.reading,
+                "content": prepared.hash,
             }
         fits = _Fits(bench, TEACHER_WORK if settings.relevant else WORD_WORK, settings.fit(texts))
         bench.found["fit"] = fits.settings()
