@@ -54,7 +54,7 @@ def test_training_and_theory_can_be_read_again(record):
         "happened": ["loss", "learned", "words_score", "words_norm", "dynamics_endings"],
         "relation": ["sen_relation", "sen_error"],
         "reduced": ["reduced_overlay", "reduced_onset", "reduced_error"],
-        "foretold": ["far_words", "far_loss", "far_attention"],
+        "predicted": ["far_words", "far_loss", "far_attention"],
         "phases": ["phase_story", "phase_table"],
         "again": [],
     }

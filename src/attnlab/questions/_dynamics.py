@@ -65,7 +65,7 @@ def beyond_theory(s: TopicSettings) -> dict[str, str]:
         )
     elif s.label_noise:
         absent["prediction"] = (
-            "labels are drawn anew, and the reduced model knows of no label noise"
+            "labels are drawn again, and the reduced model knows of no label noise"
         )
     elif s.topic_words_in_sentence > 1 or s.topic_noise:
         absent["prediction"] = (

@@ -1,4 +1,4 @@
-"""``attnlab check``: put claims of your own to the test."""
+"""``attnlab check``: put your own claims to the test."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ class DynamicsSettings(Settings):
         float, Option("Chance that a noise word is a topic word.", _TASK, least=0, most=1)
     ] = 0.0
     label_noise: Annotated[
-        float, Option("Chance that a label is drawn anew.", _TASK, least=0, most=1)
+        float, Option("Chance that a label is drawn again, from all topics.", _TASK, least=0, most=1)
     ] = 0.0
     sentences: Annotated[int, Option("Training sentences.", _TASK, least=1)] = 4000
     head: Annotated[str, Option("What turns a context into logits.", _MODEL, choices=HEADS)] = (
@@ -195,7 +195,7 @@ class DynamicsSettings(Settings):
 
 
 class Dynamics(Experiment[DynamicsSettings]):
-    """Train one configuration of your own and draw theory over it.
+    """Train one configuration of your choice and draw theory over it.
 
     The page shows scores, norms and attention against step, the score–norm relation, what the
     reduced model predicted before training, and the phases of each word. Interrupted and started
@@ -343,7 +343,7 @@ def _prediction_card(run: xr.Dataset, absent: Mapping[str, str]) -> Card:
             f"for {missed} of {late.size} words only one of theory and training has an onset"
         )
     if not parts:
-        text = "Neither theory nor training has a word set off within these steps."
+        text = "Neither theory nor training has an onset within these steps."
         return Card(label=label, text=text)
     if bool(final.notnull().any()):
         parts.append(f"final score off by {100 * float(final.median()):.1f} %")
@@ -364,21 +364,21 @@ def _phases_card(run: xr.Dataset) -> Card:
     first = "No word is first suppressed"
     if dips:
         first = f"{dips} of {onset.size} words are first suppressed"
-    rest = "none has set off yet"
+    rest = "none has its onset yet"
     if rising:
-        rest = f"{rising} set off, the median one at step {float(onset.median()):.0f}"
+        rest = f"{rising} have their onset, the median one at step {float(onset.median()):.0f}"
     return Card(label="phases", text=f"{first}; {rest}.")
 
 
 def _far_card(far: xr.Dataset) -> Card:
     last, end = far.isel(time=-1), f"{float(far.time[-1]):.3g}"
     onset, attention = float(far[Prediction.onset].median()), float(last.attention.median())
-    first = "no word sets off"
+    first = "no word has an onset"
     if np.isfinite(onset):
-        first = f"the median topic word sets off at time {onset:.3g}"
+        first = f"the onset of the median topic word is at time {onset:.3g}"
     return Card(
         label="prediction",
-        text=f"Foretold: {first}; at time {end} it gets {attention:.2f} of the attention.",
+        text=f"Predicted: {first}; at time {end} it gets {attention:.2f} of the attention.",
         headline=f"{float(last[Prediction.loss].median()):.2g}",
         measure=f"median loss at time {end}",
     )
@@ -527,7 +527,7 @@ def _far(far: xr.Dataset) -> Section:
             "followed by its descent map, to the last step (a head with kinks has no adaptive flow)"
         )
     return Section(
-        "foretold",
+        "predicted",
         "Where it is heading",
         f"The reduced model {how}, with the words' population frequencies.",
         figures=(words, *far_figures(far, prefix="far", titles=titles)),
@@ -541,7 +541,7 @@ def _told_phases(run: xr.Dataset) -> Section:
     return Section(
         "phases",
         "The phases of one word",
-        "A word may be suppressed first; it waits, sets off, rises steeply and then slows down.",
+        "A word may be suppressed first; it waits, starts to rise, rises steeply and then slows down.",
         figures=(story, table),
     )
 

@@ -265,7 +265,7 @@ def reduced_figures(run: xr.Dataset, *, prefix: str) -> list[Figure]:
             id=f"{prefix}_onset",
             log_x=True,
             log_y=True,
-            title="When a word sets off",
+            title="The onset of each word",
             x_label="onset measured, step",
             y_label="onset predicted, step",
             identity=True,
@@ -350,7 +350,7 @@ def phase_figure(data: xr.Dataset, *, id: str, title: str, names: Sequence[str] 
 
 
 def phase_table(data: xr.Dataset, *, id: str, title: str) -> Figure:
-    """Every word's phases over the seeds: how often it is suppressed, when it sets off and when it
+    """Every word's phases over the seeds: how often it is suppressed, its onset and when it
     saturates; ``data`` has the variables of `Phases`.
     """
     words = data["word"].values.tolist()
@@ -370,7 +370,7 @@ def phase_table(data: xr.Dataset, *, id: str, title: str) -> Figure:
     saved = {
         "suppressed until step": Phases.suppressed_until,
         "lowest score, change from the start": Phases.depth,
-        "sets off at step": Phases.onset,
+        "onset, step": Phases.onset,
         "saturates at step": Phases.saturation,
     }
     columns = ["seeds in which it is first suppressed", *list(saved)[1:], "final score"]

@@ -141,7 +141,7 @@ claim = Claim(
     how_measured="Fixed head, initial embeddings N(0, 0.3²). A dip is a score below "
     f"−{LEAST_DIP:g}; misalignment is −ν₀·(W_y − mean_j W_j), its AUC is taken within each seed "
     "that has words of both kinds.",
-    refuted_by="No dips, dips of scores without norms, or dips that alignment does not foretell.",
+    refuted_by="No dips, dips of scores without norms, or dips that alignment does not predict.",
     notes=("At the authors' standard deviation of 0.1 the dip is there but tiny, about −0.003.",),
     figures=figures,
 )

@@ -244,7 +244,7 @@ class Phases(Table):
     phase = variable("number of the phase at each step")
     suppressed_until = variable("step of the lowest score, if the word dips")
     depth = variable("lowest score less the first")
-    onset = variable("step at which the score sets off")
+    onset = variable("step of the onset: the score starts to rise")
     saturation = variable("step at which its growth in log time has halved")
 
 
