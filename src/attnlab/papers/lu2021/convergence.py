@@ -118,7 +118,7 @@ claim = Claim(
         ),
     ),
     how_measured="Fixed head, every seed's last step; the worst seed counts.",
-    refuted_by="One seed in which a topic word is not told apart, or the loss stays.",
+    refuted_by="One seed in which a topic word is not told apart, or a loss that stays high.",
     notes=(
         "The attention on the topic word is then about 0.6, not 1: it tends to 1 doubly "
         "logarithmically slowly (lu2021.rate).",

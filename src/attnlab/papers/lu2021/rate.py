@@ -57,7 +57,7 @@ def figures(data: Data) -> list[Figure]:
 claim = Claim(
     id="lu2021.rate",
     rank=6,
-    title="The loss goes like 1/τ, the score like 2 log log τ",
+    title="The loss falls like 1/τ, the score grows like 2 log log τ",
     statement="Training converges to the topic word with certainty, and doubly logarithmically "
     "slowly.",
     source=f"{PAPER}, section 4, carried to its limit by the reduced model",
