@@ -74,7 +74,7 @@ def figures(data: Data) -> list[Figure]:
             steps,
             curves(Reference.loss, RandomLabels.loss),
             id="convergence_loss",
-            title="The training loss goes",
+            title="The training loss vanishes",
             y_label="training loss",
             log_y=True,
             lines={"": _LOSS},
@@ -106,7 +106,7 @@ claim = Claim(
     rank=5,
     title="Attention finds the words that matter",
     statement="After 5000 steps scores and norms tell topic words from all others, and the loss "
-    "has gone.",
+    "is near zero.",
     source=f"{PAPER}, sections 4 and 5: convergence to the topic words",
     sweeps=(reference, starts),
     criteria=found(Reference, head="fixed"),

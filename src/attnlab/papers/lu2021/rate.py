@@ -1,4 +1,4 @@
-"""The rate of convergence: the loss goes like 1/τ, the score like 2 log log τ."""
+"""The rate of convergence: the loss falls like 1/τ, the score grows like 2 log log τ."""
 
 from __future__ import annotations
 
