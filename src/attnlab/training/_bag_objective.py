@@ -45,7 +45,7 @@ class BagObjective(AbstractObjective[Frame]):
 
     def weights(self, scores: Float[Array, "words"]) -> Float[Array, "sentences length"]:
         """Attention of every place."""
-        return self.normaliser(self.bags.take(scores), self.bags.there)
+        return self.normaliser(self.bags.take(scores), self.bags.present)
 
     def loss(self, frame: Frame, trained: Trained) -> Float[Array, ""]:
         """Loss on all sentences."""
@@ -86,5 +86,5 @@ def _pool(
     bags: Bags,
     normaliser: AbstractNormaliser,
 ) -> Float[Array, "sentences columns"]:
-    weights = normaliser(bags.take(scores), bags.there)
+    weights = normaliser(bags.take(scores), bags.present)
     return jnp.einsum("nl,nlc->nc", weights, bags.take(table))

@@ -227,7 +227,7 @@ def _attention_in_bags(data: BagObjective, scores: Array, words: Array) -> Float
     weights, bags = data.weights(scores), data.bags
 
     def of_word(word: Array) -> Array:
-        here = (bags.words == word) & bags.there
+        here = (bags.words == word) & bags.present
         return jnp.sum(jnp.where(here, weights, 0)) / jnp.sum(jnp.any(here, axis=1)).astype(
             scores.dtype
         )
