@@ -53,7 +53,7 @@ def test_help_does_not_import_jax():
     [
         (["reproduce", "laws.identiy"], "did you mean 'laws.identity'"),
         (["reproduce", "--scale", "huge"], "huge"),
-        (["reproduce", "--seeds", "0"], "seeds=0: expected at least 1"),
+        (["reproduce", "--seeds", "0"], "--seeds 0: expected at least 1"),
         (["report", "nowhere"], "has no record.json"),
         (["runs", "nowhere"], "is not a folder"),
         (["runs", "."], "holds no sweep"),

@@ -136,5 +136,7 @@ def test_help_has_an_example_and_every_option(name: str, call: Call):
     assert f"attnlab {name} " in out
     for field in options(questions()[name].settings):
         assert field.option.argument or field.flag in out
+        for choice in field.option.choices or ():
+            assert choice in out
     for shared in ("--out", "--json", "--quiet", "--processes", "--cluster", "--keep"):
         assert shared in out

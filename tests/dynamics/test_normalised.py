@@ -248,7 +248,7 @@ def test_the_probe_says_where_it_does_not_fit():
     ):
         with pytest.raises(AttnlabError, match=message):
             train(config, corpus, steps=2, record=(probe,), progress=False)
-    with pytest.raises(AttnlabError, match="AttentionEntropy looks at the words"):
+    with pytest.raises(AttnlabError, match="AttentionEntropy needs the words"):
         train_model(
             SelfAttentionConfig(embedding_dim=2, words=3).init,
             square,

@@ -426,7 +426,7 @@ def test_padded_bags_agree_with_the_other_ways_to_logits(name):
     assert np.allclose(logits, literal_logits(model, data, normaliser=norm), rtol=0, atol=1e-12)
     weights = np.asarray(bag_weights(model, bags, normaliser=norm))
     assert np.allclose(weights.sum(axis=1), 1, rtol=0, atol=1e-12)
-    assert (weights[~np.asarray(bags.there)] == 0).all()
+    assert (weights[~np.asarray(bags.present)] == 0).all()
     if name == "softmax":
         assert np.allclose(
             logits, pooled_logits(model, Incidence.of(data, jnp.float64)), rtol=0, atol=1e-12
@@ -437,7 +437,7 @@ def test_bags_hold_every_word_as_often_as_it_occurs():
     data = cases.corpus("repeats")
     bags = Bags.of(data)
     for n, sentence in enumerate(cases.SENTENCES["repeats"]):
-        held = np.asarray(bags.words)[n][np.asarray(bags.there)[n]]
+        held = np.asarray(bags.words)[n][np.asarray(bags.present)[n]]
         assert sorted(data.vocabulary[w] for w in held) == sorted(sentence)
     assert np.array_equal(bags.labels, data.labels)
     with pytest.raises(AttnlabError, match="length=3: the longest sentence has 4 words"):

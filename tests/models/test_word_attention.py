@@ -228,7 +228,7 @@ def test_a_seed_is_the_same_start_in_both_types():
     ("settings", "message"),
     [
         ({"head": "linaer"}, "expected 'fixed', 'linear'"),
-        ({"embedding_std": -1.0}, "a scale must be ≥ 0"),
+        ({"embedding_std": -1.0}, "expected a finite number ≥ 0"),
         ({"embedding_dim": 0}, "at least 1"),
         ({"trained": ("embedings",)}, "'embedings' is not a part"),
     ],

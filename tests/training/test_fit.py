@@ -137,7 +137,7 @@ def test_choose_takes_the_best_on_validation():
     [
         ({"sizes": [41]}, "from 1 to 40"),
         ({"sizes": []}, "expected different numbers"),
-        ({"step_sizes": [0.0]}, "must be positive"),
+        ({"step_sizes": [0.0]}, "expected one or more numbers > 0"),
         ({"weight_decays": []}, "weight_decays"),
         ({"together": 0}, "together=0"),
     ],

@@ -24,7 +24,7 @@ from attnlab.training import (
 )
 from attnlab.training._drive import run_keys
 from attnlab.training._mapped import MappedObjective
-from attnlab.training._objective import Frame, Room
+from attnlab.training._objective import Capacity, Frame
 
 TASK = TopicTask(topics=3, topic_words=2, dictionary=60, noise_words=5)
 CORPUS = TASK.sample(1200, key=jax.random.key(3))
@@ -110,7 +110,7 @@ def test_a_minibatch_beyond_its_room_is_computed_with_more(tmp_path, monkeypatch
     expected = train(config, uneven, **asked)
     data = Corpus.open(uneven.save(tmp_path / "corpus")) if on_disk else uneven
     for likely in (9, 30):  # exceeded at once, and later
-        monkeypatch.setattr(Room, "of", lambda *_, likely=likely: Room(likely, 64))
+        monkeypatch.setattr(Capacity, "of", lambda *_, likely=likely: Capacity(likely, 64))
         found = train(config, data, **asked)
         np.testing.assert_allclose(found.data.score, expected.data.score, atol=1e-14)
         np.testing.assert_allclose(found.data.loss, expected.data.loss, atol=1e-14)
@@ -129,6 +129,6 @@ def test_the_room_is_what_minibatches_need():
         vocabulary=[f"w{k}" for k in range(200)],
         classes=["a", "b"],
     )
-    room = Room.of(corpus, 256)
+    capacity = Capacity.of(corpus, 256)
     entries = [int(lengths[rng.permutation(3000)[:256]].sum()) for _ in range(2000)]
-    assert max(entries) < room.likely < 0.7 * room.most
+    assert max(entries) < capacity.likely < 0.7 * capacity.most

@@ -505,8 +505,8 @@ def test_a_model_that_does_not_fit_is_refused(init, message):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Adam(-1.0), "must be positive"),
-        (lambda: EarlyStopping(patience=0), "patience=0 must be ≥ 1"),
+        (lambda: Adam(-1.0), "step_size=-1.0: expected a number > 0"),
+        (lambda: EarlyStopping(patience=0), "patience=0: expected at least 1"),
         (lambda: config(query_norm=-1.0), "needs both positive"),
         (lambda: GradientDescent(0.1, momentum=1.0), "momentum < 1"),
         (lambda: Every(0), "≥ 1"),
@@ -532,7 +532,7 @@ OTHER = TopicTask(topics=3, topic_words=1, dictionary=41, noise_words=5).sample(
         ({"seeds": [1, 1]}, "distinct"),
         ({"batch_size": 151}, "1 to 150"),
         ({"optimizer": "adam"}, "expected GradientDescent"),
-        ({"stop": EarlyStopping("valid")}, "'valid', which is not among"),
+        ({"stop": EarlyStopping("valid")}, "'valid'; expected one of"),
         ({"record": [Loss(), Loss()]}, "two probes record the name 'loss'"),
         ({"record": [Loss("dev")]}, "no split 'dev'"),
         ({"words": ["zebra"]}, "'zebra' is not in the vocabulary"),

@@ -265,14 +265,14 @@ def _vector(model, batch):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"record": [Scores()]}, "the probe Scores looks at the words"),
-        ({"record": [Norms()]}, "the probe Norms looks at the words"),
-        ({"record": [Accuracy()]}, "the probe Accuracy looks at the words"),
-        ({"record": [SenTerms()]}, "the probe SenTerms looks at the words"),
+        ({"record": [Scores()]}, "the probe Scores needs the words"),
+        ({"record": [Norms()]}, "the probe Norms needs the words"),
+        ({"record": [Accuracy()]}, "the probe Accuracy needs the words"),
+        ({"record": [SenTerms()]}, "the probe SenTerms needs the words"),
         ({"record": [Loss("dev")]}, "no split 'dev'"),
         ({"init": lambda key: Plain()}, "init returned Plain, expected an Equinox module"),
         ({"loss": _vector}, r"loss returned shape \(24,\)"),
-        ({"loss": Weighed(jnp.ones(24))}, "cannot be hashed"),
+        ({"loss": Weighed(jnp.ones(24))}, "is not hashable"),
         ({"data": {"x": X, "y": Y[:5]}}, "same number"),
         ({"data": {}}, "at least one array"),
         (
@@ -280,7 +280,10 @@ def _vector(model, batch):
             "the split 'test' has examples of the form",
         ),
         ({"batch_size": 25}, "expected 1 to 24, the number of examples"),
-        ({"trained": lambda model: jax.tree.map(lambda _: False, model)}, "nothing of Net moves"),
+        (
+            {"trained": lambda model: jax.tree.map(lambda _: False, model)},
+            "nothing of Net is trained",
+        ),
         ({"dtype": "int8"}, "expected 'float32' or 'float64'"),
         ({"optimizer": GradientFlow(), "batch_size": 6}, "a gradient flow has no steps"),
     ],

@@ -1,4 +1,4 @@
-"""The command line: one file per command, thin. Nothing heavy is imported before a command runs."""
+"""The command line. Importing it loads neither JAX nor xarray: a command imports what it needs."""
 
 from attnlab.cli._main import main
 

@@ -14,7 +14,7 @@ from attnlab.papers import ROTTEN_TOMATOES, resolve
 
 def claims(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Groups or claims' ids; all by default.")
+        list[str] | None, typer.Argument(help="Groups or claim ids; all by default.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""Commands made of experiments: options of their settings, and everything all commands share."""
+"""Turns experiments into commands: options from their settings, and what all commands share."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ import typer
 
 import attnlab as al
 from attnlab.cli._where import HERE, Where
-from attnlab.lab import Experiment, Field, Settings, TextTable, options
+from attnlab.lab import Experiment, Field, Option, Settings, TextTable, options
 
 OUT = "Folder for page, figures and data, or a URL such as s3://bucket/folder."
-INTERRUPTED = "interrupted; what is finished is stored, the same command resumes from there"
+INTERRUPTED = "attnlab: interrupted; finished runs are stored, the same command resumes from there"
+# Longer lists of choices would squeeze the other columns of --help.
+_METAVAR_LENGTH = 20
 _STYLES = {
     "holds": "green",
     "holds on average": "green",
@@ -30,12 +32,12 @@ _STYLES = {
 
 
 def command_of(experiment: Experiment[Any]) -> Callable[..., None]:
-    """The function that typer makes a command of: its parameters are the settings' options."""
+    """The function that typer turns into a command; its parameters are the settings' options."""
 
     def command(**given: Any) -> None:
         out, quiet, json = (given.pop(name) for name in ("out", "quiet", "json"))
         where = Where(**{field.name: given.pop(field.name) for field in fields(Where)})
-        # What was not given has its default; typer says None for a list that was not given.
+        # typer passes None for a list that was not given: leave it to the settings' default.
         known = {name: _plain(value) for name, value in given.items() if value is not None}
         settings = experiment.settings(**known)
         chosen = out or settings.folder or experiment.name
@@ -60,7 +62,7 @@ def command_of(experiment: Experiment[Any]) -> Callable[..., None]:
         ),
     ]
     parameters = [*asked, *last, *shared]
-    # What typer reads.
+    # typer reads the parameters from the signature and their options from the annotations.
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in parameters}
     command.__name__, command.__doc__ = (
@@ -79,26 +81,29 @@ def carry_out(
     quiet: bool,
     json: bool,
 ) -> None:
-    """Run an experiment, print what it found, and exit with the documented code."""
+    """Run an experiment, print its results, and exit with the documented code."""
 
     def on_stage(message: str) -> None:
         if not quiet and not json:
             typer.echo(message, err=True)
 
-    with where.executor(quiet=quiet or json) as executor:
-        record = al.lab.run(
-            experiment,
-            settings,
-            out,
-            executor=executor,
-            progress=False if quiet else None,
-            on_stage=on_stage,
-            command=shlex.join(["attnlab", *sys.argv[1:]]),
-            keep=where.keep,
-        )
-    if record.interrupted:
+    try:
+        with where.executor(quiet=quiet or json) as executor:
+            record = al.lab.run(
+                experiment,
+                settings,
+                out,
+                executor=executor,
+                progress=False if quiet else None,
+                on_stage=on_stage,
+                command=shlex.join(["attnlab", *sys.argv[1:]]),
+                keep=where.keep,
+            )
+        if record.interrupted:
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
         typer.echo(INTERRUPTED, err=True)
-        raise typer.Exit(130)
+        raise typer.Exit(130) from None
     if "stale" in record.about and not quiet:
         typer.echo(record.about["stale"], err=True)
     if json:
@@ -115,12 +120,12 @@ def carry_out(
 
 
 def print_json(value: Any) -> None:
-    """Machine-readable output on standard output."""
+    """Print a value as JSON on standard output."""
     typer.echo(json_module.dumps(value, ensure_ascii=False, indent=1))
 
 
 def show(parts: Iterable[str | TextTable]) -> None:
-    """Print sentences and tables; without a terminal a table is 120 columns wide."""
+    """Print sentences and tables. Without a terminal, a table is 120 columns wide."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -156,13 +161,29 @@ def _parameter(field: Field) -> inspect.Parameter:
         kind = list[inner] if not _allows_none(field.type) else list[inner] | None
     required = field.default is MISSING
     default = inspect.Parameter.empty if required else _listed(field.default)
-    more: dict[str, Any] = {"help": option.help, "rich_help_panel": option.panel}
-    if option.metavar is not None:
-        more["metavar"] = option.metavar
+    help, metavar = _with_choices(option)
+    more: dict[str, Any] = {"help": help, "rich_help_panel": option.panel}
+    if metavar is not None:
+        more["metavar"] = metavar
     mark = typer.Argument(**more) if option.argument else typer.Option(*option.names, **more)
     if many and default == []:
         kind, default = kind | None if not _allows_none(field.type) else kind, None
     return _keyword(field.name, Annotated[kind, mark], default)
+
+
+def _with_choices(option: Option) -> tuple[str, str | None]:
+    """Help and metavar of an option; its choices are shown in one of them.
+
+    >>> _with_choices(Option("The scale.", choices=("quick", "paper")))
+    ('The scale.', 'quick|paper')
+    """
+    choices = option.choices or ()
+    if all(choice in option.help for choice in choices):
+        return option.help, option.metavar
+    shown = "|".join(choices)
+    if option.metavar is None and len(shown) <= _METAVAR_LENGTH:
+        return option.help, shown
+    return f"{option.help} One of: {', '.join(choices)}.", option.metavar
 
 
 def _is_tuple(kind: Any) -> Any:

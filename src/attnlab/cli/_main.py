@@ -20,12 +20,12 @@ from attnlab.questions import questions
 
 _HELP = """The laboratory for the theory of attention.
 
-Trains small attention models by the thousand, draws the theory's prediction over what training really did, and says,
-with a confidence interval, which claims hold.
+Trains small attention models by the thousand, draws the theory's prediction over what training did, and reports,
+with confidence intervals, which claims hold.
 
-Exit codes: 0 done, nothing contradicts what was expected; 1 too many runs failed; 2 a mistake in the call or its
-files; 3 a verdict contradicts what was expected; 4 with --strict: something is undecided; 130 interrupted (the same
-command goes on where it was).
+Exit codes: 0 done, no verdict contradicts its expectation; 1 too many runs failed; 2 a mistake in the call or its
+files; 3 a verdict contradicts its expectation; 4 with --strict: a verdict is undecided; 130 interrupted (the same
+command resumes).
 """
 
 app = typer.Typer(
@@ -40,7 +40,7 @@ def _version(asked: bool) -> None:
 
 
 @app.callback()
-def _options(
+def _version_option(
     version: Annotated[
         bool,
         typer.Option(
@@ -61,12 +61,9 @@ app.command()(claims)
 
 
 def main() -> None:
-    """Run a command; a user's mistake is one message on standard error and exit code 2."""
+    """Run a command. A user's mistake is one message on standard error and exit code 2."""
     try:
         app()
     except AttnlabError as error:
         typer.echo(f"attnlab: {error}", err=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        typer.echo("attnlab: interrupted", err=True)
-        sys.exit(130)

@@ -10,50 +10,23 @@ from typer.core import TyperCommand
 
 
 class ManyCommand(TyperCommand):
-    """A command without arguments, whose repeatable options take values separated by spaces or
-    commas as well.
+    """A command whose repeatable options take several values, separated by spaces or commas.
 
-    Click knows only ``--features 16 --features 32``. This is what ``--features 16 32`` and
-    ``--features 16,32`` are turned into before Click reads the line.
+    Click only knows ``--features 16 --features 32``. ``--features 16 32`` and ``--features 16,32``
+    are rewritten to that before Click parses the line.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the line."""
+        """Parse the line."""
         return super().parse_args(ctx, _expanded(self, ctx, args, commas=True))
 
 
 class FilesCommand(TyperCommand):
-    """A command whose repeatable options take file names separated by spaces; a comma belongs to
-    the name.
-    """
+    """The same with values separated by spaces only: a comma may be part of a file name."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the line."""
+        """Parse the line."""
         return super().parse_args(ctx, _expanded(self, ctx, args, commas=False))
-
-
-class TextCommand(TyperCommand):
-    """A command whose ``--text`` may stand alone, for the text that comes with attnlab's data
-    extra.
-    """
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the line."""
-        return super().parse_args(ctx, completed(args))
-
-
-def completed(args: Sequence[str]) -> list[str]:
-    """``--text`` without a value gets its usual one.
-
-    >>> completed(["lu2021", "--text", "--out", "mine"])
-    ['lu2021', '--text', 'rotten-tomatoes', '--out', 'mine']
-    """
-    found: list[str] = []
-    for word, following in zip(args, [*args[1:], "-"], strict=True):
-        found += (
-            [word, "rotten-tomatoes"] if word == "--text" and following.startswith("-") else [word]
-        )
-    return found
 
 
 def _expanded(command: TyperCommand, ctx: Any, args: list[str], *, commas: bool) -> list[str]:
@@ -70,7 +43,9 @@ def _expanded(command: TyperCommand, ctx: Any, args: list[str], *, commas: bool)
 
 
 def expand(args: Sequence[str], names: Mapping[str, str], *, commas: bool = True) -> list[str]:
-    """Each of several values gets its option's name; ``names``: as it is written → as it is called.
+    """Repeat an option's name before each of its values.
+
+    ``names`` maps every spelling of a repeatable option to the one that is written out.
 
     >>> expand(["--features", "16", "32,64", "--quiet"], {"--features": "--features"})
     ['--features', '16', '--features', '32', '--features', '64', '--quiet']

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from attnlab.data import Texts
     from attnlab.estimators import AttentionClassifier
 
-_AT_ONCE = 4096
+_BATCH = 4096
 
 
 def predict(
@@ -35,27 +35,26 @@ def predict(
     ] = "study",
     text: Annotated[str | None, typer.Option(help="The column with the texts.")] = None,
     format: Annotated[
-        str | None, typer.Option(help="csv, tsv, jsonl, parquet or lines; else guessed.")
+        str | None, typer.Option(help="csv, tsv, jsonl, parquet or lines; guessed by default.")
     ] = None,
     encoding: Annotated[
-        str | None, typer.Option(help="Such as utf-8 or cp1252; else found out.")
+        str | None, typer.Option(help="Such as utf-8 or cp1252; detected by default.")
     ] = None,
     header: Annotated[bool, typer.Option(help="Whether the first row names the columns.")] = True,
     words: Annotated[
-        int, typer.Option(min=0, help="Most attended words to write for each text.")
+        int, typer.Option(min=0, help="How many of the most attended words to write per text.")
     ] = 3,
     tokenizer: Annotated[
         str | None,
-        typer.Option(help="module:function, if the model was trained with a tokeniser of yours."),
+        typer.Option(help="module:function, if the model was trained with your own tokeniser."),
     ] = None,
     out: Annotated[
-        str | None, typer.Option("--out", help="CSV file to write; standard output without it.")
+        str | None, typer.Option("--out", help="CSV file to write; standard output by default.")
     ] = None,
 ) -> None:
     """Label texts with a trained model: label, probabilities and the words attended to, as CSV.
 
-    A text without any known word is answered by the classes' shares in training; its words are then
-    empty.
+    A text without any known word gets the classes' shares in training; its words are empty.
 
     Examples:
 
@@ -95,17 +94,16 @@ def _opened(out: Path | None) -> Iterator[TextIO]:
 
 
 def _write(target: TextIO, classifier: AttentionClassifier, texts: Texts, words: int) -> None:
-    """A row per text; texts are labelled some at a time."""
+    """A row per text; texts are labelled in batches."""
     writer = csv.writer(target)
-    # Half of a surrogate pair, which JSON can hold and a file of text cannot, is shown by its
-    # number.
+    # JSON can hold half of a surrogate pair, UTF-8 cannot: write its code instead.
     classes = [
         str(name).encode("utf-8", "backslashreplace").decode() for name in classifier.classes_
     ]
     head: list[str] = ["file", "row", "label", *(f"p({name})" for name in classes)]
     writer.writerow(head + (["words", "weights"] if words else []))
-    for start in range(0, len(texts), _AT_ONCE):
-        some = list(texts.texts[start : start + _AT_ONCE])
+    for start in range(0, len(texts), _BATCH):
+        some = list(texts.texts[start : start + _BATCH])
         shares = classifier.predict_proba(some)
         labels = [classes[i] for i in shares.argmax(axis=1)]
         attended = classifier.attention(some) if words else []

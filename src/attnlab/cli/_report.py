@@ -16,7 +16,7 @@ def report(
     ],
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Draw the page again from what is stored; nothing is computed.
+    """Draw the page again from the stored record; nothing is computed.
 
     Example:
 
@@ -26,8 +26,8 @@ def report(
     known = questions()
     if record.experiment not in known:
         raise al.AttnlabError(
-            f"{folder} holds the record of an experiment {record.experiment!r}, which is not a "
-            f"command: expected one of {', '.join(known)}"
+            f"{folder} holds a record of the experiment {record.experiment!r}, which is not a "
+            f"command; expected one of {', '.join(known)}"
         )
     page = al.lab.write_page(known[record.experiment], record)
     if not quiet:

@@ -9,6 +9,7 @@ import typer
 
 from attnlab._errors import AttnlabError
 from attnlab._places import is_file, is_folder, listed, place, reading
+from attnlab.cli._commands import print_json
 
 
 def runs(
@@ -18,16 +19,14 @@ def runs(
     unlock: Annotated[
         bool,
         typer.Option(
-            "--unlock", help="Take the folder away from a command that is gone, and list nothing."
+            "--unlock", help="Release the folder's locks if their command has ended; list nothing."
         ),
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the sweeps in a folder: runs asked, finished, failed (grouped by cause), missing and
-    stale.
+    """List the sweeps in a folder: runs asked, finished, failed (by cause), missing and stale.
 
-    Stale runs were made by other code than the present; they are stored and not used, unless --keep
-    was given.
+    Stale runs were made by other code than today's. They stay stored, but only --keep uses them.
 
     Examples:
 
@@ -35,7 +34,6 @@ def runs(
 
         attnlab runs s3://bucket/results --unlock
     """
-    from attnlab.cli._show import print_json
     from attnlab.sweeps import Results
 
     sweeps = _sweeps(place(folder))
@@ -46,7 +44,8 @@ def runs(
     for path in sweeps:
         found = Results.read(path)
         causes = [
-            {"cause": g.cause, "count": g.count, "runs": list(g.runs)} for g in found.failures
+            {"cause": group.cause, "count": group.count, "runs": list(group.runs)}
+            for group in found.failures
         ]
         rows.append(
             {
@@ -60,11 +59,14 @@ def runs(
                 "failures": causes,
             }
         )
-    print_json(rows) if json else _print(rows)
+    if json:
+        print_json(rows)
+    else:
+        _print(rows)
 
 
 def _sweeps(folder: Path) -> list[Path]:
-    """The folder if it is a sweep's, or those of its sweeps."""
+    """The folder itself if it is a sweep's, and the folders of the sweeps in it."""
     with reading(folder):
         if not is_folder(folder):
             raise AttnlabError(
@@ -87,7 +89,7 @@ def _unlock(sweeps: list[Path]) -> None:
     for path, holder in freed:
         typer.echo(f"{path} was taken from {holder}")
     if not freed:
-        typer.echo("no command held any of these sweeps")
+        typer.echo("none of these sweeps was locked")
 
 
 def _print(rows: list[dict[str, Any]]) -> None:

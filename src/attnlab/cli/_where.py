@@ -1,14 +1,12 @@
-"""Where a command computes: the options that all commands with runs share."""
+"""Where a command computes: options that all commands with runs share."""
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,8 +24,9 @@ def _option(help: str, name: str, **more: Any) -> Any:
 
 @dataclass(frozen=True)
 class Where:
-    """Processes of this machine, or a Dask cluster, and which stored runs are used; each field is
-    an option.
+    """Processes on this machine or a Dask cluster, and which stored runs to use.
+
+    Each field is an option.
     """
 
     processes: Annotated[
@@ -44,27 +43,27 @@ class Where:
     ] = None
     time_limit: Annotated[
         float | None,
-        _option("Stop a run after so many seconds; it counts as failed.", "--time-limit"),
+        _option("Stop a run after this many seconds; it counts as failed.", "--time-limit"),
     ] = None
     tls_ca: Annotated[
-        Path | None, _option("Who vouches for the cluster (a .pem file).", "--cluster-tls-ca")
+        Path | None, _option("The cluster's CA certificate (.pem).", "--cluster-tls-ca")
     ] = None
     tls_cert: Annotated[
-        Path | None, _option("Your certificate there (.pem).", "--cluster-tls-cert")
+        Path | None, _option("Your client certificate (.pem).", "--cluster-tls-cert")
     ] = None
-    tls_key: Annotated[Path | None, _option("Your key there (.pem).", "--cluster-tls-key")] = None
+    tls_key: Annotated[Path | None, _option("Your client key (.pem).", "--cluster-tls-key")] = None
 
     keep: Annotated[
         bool,
         _option(
-            "Use stored runs that other code made too: work functions that were edited since.",
+            "Also use stored runs that were made by other code, before an edit.",
             "--keep",
         ),
     ] = False
 
     @contextmanager
     def executor(self, *, quiet: bool = False) -> Iterator[AbstractExecutor]:
-        """The executor of these options; it keeps its processes until the end of the context."""
+        """The executor for these options; its processes live until the context ends."""
         from attnlab.sweeps import Cluster, InProcess, Processes
 
         self._check()
@@ -83,13 +82,13 @@ class Where:
     def _check(self) -> None:
         if self.cluster is not None and self.processes is not None:
             raise AttnlabError(
-                f"--cluster and --processes {self.processes}: a cluster's workers say themselves "
-                "how many processes "
-                "they take (their threads); leave one of the two out"
+                f"--cluster and --processes {self.processes}: a cluster's workers decide how many "
+                "runs they take at once (their threads); omit one of the two"
             )
         if self.processes == 0 and self.time_limit is not None:
             raise AttnlabError(
-                "--time-limit with --processes 0: this process cannot stop itself; give 1 or more"
+                "--time-limit with --processes 0: a run in this process cannot be stopped; give "
+                "--processes 1 or more"
             )
         tls = {
             "--cluster-tls-ca": self.tls_ca,
@@ -107,7 +106,7 @@ class Where:
                 raise AttnlabError(f"{name} {file}: there is no such file")
 
     def _security(self) -> Any:
-        """What connects with TLS; Dask's own configuration where no file is given."""
+        """TLS credentials, or ``None`` for Dask's own configuration."""
         if self.tls_ca is None:
             return None
         try:
@@ -125,41 +124,3 @@ class Where:
 
 
 HERE = Where()
-
-
-def anywhere(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of ``Where`` in the place of its parameter ``where``, so that they
-    are written once.
-
-    >>> @anywhere
-    ... def command(seeds: int = 8, where: Where = HERE) -> None:
-    ...     print(seeds, where.processes)
-    >>> command(seeds=4, processes=2)
-    4 2
-    """
-    hints = get_type_hints(Where, include_extras=True)
-    options = [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=field.default,
-            annotation=hints[field.name],
-        )
-        for field in fields(Where)
-    ]
-
-    @functools.wraps(command)
-    def wrapped(**given: Any) -> None:
-        chosen = {option.name: given.pop(option.name) for option in options if option.name in given}
-        command(**given, where=Where(**chosen))
-
-    signature = inspect.signature(command, eval_str=True)
-    parameters: list[inspect.Parameter] = []
-    for parameter in signature.parameters.values():
-        parameters += (
-            options if parameter.name == "where" else [parameter.replace(kind=options[0].kind)]
-        )
-    # What typer reads.
-    wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return wrapped

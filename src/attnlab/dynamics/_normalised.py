@@ -194,7 +194,7 @@ def _of_sentences(moment: Moment, normaliser: AbstractNormaliser) -> Rows:
         )
     if isinstance(moment.data, BagObjective):
         bags = moment.data.bags
-        return _of_rows(jnp.where(bags.there, bags.take(scores), -jnp.inf), normaliser)
+        return _of_rows(jnp.where(bags.present, bags.take(scores), -jnp.inf), normaliser)
     tokens = Tokens.of(moment.objective.incidence)
     n, counts, weights = tokens.labels.shape[0], tokens.weights, tokens.weigh(scores)
 

@@ -1,4 +1,4 @@
-"""What learns: frozen Equinox modules, with no training code in them."""
+"""Models and teachers: frozen Equinox modules, without training code."""
 
 from attnlab.models._bags import Bags, bag_logits, bag_weights
 from attnlab.models._contextual import ContextualAttention, ContextualConfig, contextual_logits

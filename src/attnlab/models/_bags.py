@@ -1,6 +1,4 @@
-"""Word attention under any normaliser, on padded sentences. The pooled exponential of ``pool`` is
-softmax's alone.
-"""
+"""Word attention with any normaliser, on padded sentences. The fast ``pool`` is for softmax only."""
 
 from __future__ import annotations
 
@@ -17,16 +15,15 @@ from attnlab.models._word_attention import WordAttention
 
 
 class Bags(eqx.Module):
-    """Sentences as a rectangle: word numbers, which places hold a word, and labels. The first axis
-    runs over sentences.
+    """Padded sentences: word numbers, a mask of the places that hold a word, and labels.
 
-    A word that occurs twice has two places: only softmax could add the logarithm of a count to its
-    score instead. A place without a word is no word of the model; it has the number 0 and no
-    weight.
+    The first axis runs over sentences. A word that occurs twice takes two places; only softmax
+    could add the logarithm of its count to the score instead. A padded place has the word number 0
+    and the weight 0.
     """
 
     words: Int[Array, "*sentences length"]
-    there: Bool[Array, "*sentences length"]
+    present: Bool[Array, "*sentences length"]
     labels: Int[Array, "*sentences"]
 
     @classmethod
@@ -34,7 +31,7 @@ class Bags(eqx.Module):
         """All sentences of a corpus, padded to ``length``, by default that of the longest.
 
         >>> bags = Bags.of(Corpus.from_tokens([["a", "b", "a"], ["c"]], labels=[0, 1]))
-        >>> bags.words.tolist(), bags.there.sum(axis=1).tolist()
+        >>> bags.words.tolist(), bags.present.sum(axis=1).tolist()
         ([[0, 0, 1], [2, 0, 0]], [3, 1])
         """
         rows = np.repeat(corpus.rows, corpus.counts)
@@ -46,16 +43,17 @@ class Bags(eqx.Module):
                 f"length={length}: the longest sentence has {longest} words; give at least that "
                 "many"
             )
-        places = rows, np.arange(len(rows)) - (np.cumsum(sizes) - sizes)[rows]
-        words, there = (
-            np.zeros((len(corpus), length), np.int32),
-            np.zeros((len(corpus), length), bool),
-        )
-        words[places], there[places] = np.repeat(corpus.words, corpus.counts), True
-        return cls(jnp.asarray(words), jnp.asarray(there), jnp.asarray(corpus.labels, jnp.int32))
+        # Column of a token: its place in the flat list minus the place where its sentence starts.
+        starts = np.cumsum(sizes) - sizes
+        places = rows, np.arange(len(rows)) - starts[rows]
+        words = np.zeros((len(corpus), length), np.int32)
+        present = np.zeros((len(corpus), length), bool)
+        words[places] = np.repeat(corpus.words, corpus.counts)
+        present[places] = True
+        return cls(jnp.asarray(words), jnp.asarray(present), jnp.asarray(corpus.labels, jnp.int32))
 
     def take(self, table: Float[Array, "words ..."]) -> Float[Array, "*sentences length ..."]:
-        """The rows of a table of words, place by place."""
+        """The row of a table for the word at each place."""
         return table.at[self.words].get(mode="promise_in_bounds")
 
 
@@ -65,13 +63,12 @@ def bag_weights(
     *,
     normaliser: AbstractNormaliser | None = None,
 ) -> Float[Array, "*sentences length"]:
-    """Attention of every place; that of a sentence sums to one, and a place without a word has
-    none.
+    """Attention weight of every place. A sentence's weights sum to one; padding has weight 0.
 
-    ``normaliser``: another than the model's own.
+    ``normaliser`` replaces the model's own.
     """
     normaliser = model.normaliser if normaliser is None else normaliser
-    return normaliser(bags.take(model.scores()), bags.there)
+    return normaliser(bags.take(model.scores()), bags.present)
 
 
 def bag_logits(
@@ -80,10 +77,10 @@ def bag_logits(
     *,
     normaliser: AbstractNormaliser | None = None,
 ) -> Float[Array, "sentences classes"]:
-    """``head(Σ_w a_w ν_w)`` of every sentence with ``a = norm(s)``, up to a shift common to a
-    sentence's logits.
+    """``head(Σ_w a_w ν_w)`` of every sentence with ``a = norm(s)``.
 
-    The table is projected once, and then its rows are pooled (docs/theory.md#a2).
+    Correct up to a shift common to a sentence's logits. The table is projected once, then its rows
+    are pooled (docs/theory.md#a2).
 
     >>> from attnlab.models import WordAttentionConfig
     >>> corpus = Corpus.from_tokens([["a", "b", "a"], ["c"]], labels=[0, 1])

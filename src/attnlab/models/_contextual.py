@@ -16,12 +16,13 @@ from attnlab.models._word_attention import WordAttentionConfig
 
 
 class ContextualAttention(eqx.Module):
-    """``h_i = Σ_δ ν_{w(i+δ)} C_δ``; attention softmax(q·κ_{w(i)}) over positions; logits = head(Σ_i
-    a_i h_i).
+    """Attention softmax(q·κ_{w(i)}) over positions i; logits = head(Σ_i a_i h_i).
+
+    The inputs are ``h_i = Σ_δ ν_{w(i+δ)} C_δ``.
 
     - ``embeddings`` ν: (words, d), ``keys`` κ: (words, k), ``query`` q: (k,);
-    - ``kernel`` C: (2·reach + 1, d, d), from the word ``reach`` places before to the one as far
-      behind; beyond the ends of a sentence there is nothing.
+    - ``kernel`` C: (2·reach + 1, d, d), for δ from −reach to reach; a sentence is padded with
+      zeros.
 
     With ``C_0`` the identity and no neighbours this is ``WordAttention``.
     """
@@ -46,7 +47,7 @@ class ContextualAttention(eqx.Module):
         )
 
     def __call__(self, words: Int[Array, "length"]) -> Float[Array, "classes"]:
-        """Logits of one sentence, from the equation: slow, the oracle of ``contextual_logits``."""
+        """Logits of one sentence, straight from the equation: a slow oracle."""
         attention = jax.nn.softmax(self.scores()[words])
         return self.head(attention @ self.outputs(words))
 
@@ -63,6 +64,7 @@ def contextual_logits(
     attention = jax.nn.softmax(model.scores()[words], axis=1)
     reach, length = model.kernel.shape[0] // 2, words.shape[1]
     padded = jnp.pad(attention, ((0, 0), (reach, reach)))
+    # seen[n, j, k] = a_{j−δ} with δ = k − reach: the attention of the position that sees j at k.
     seen = jnp.stack(
         [padded[:, 2 * reach - k : 2 * reach - k + length] for k in range(2 * reach + 1)], axis=-1
     )
@@ -74,8 +76,7 @@ def contextual_logits(
 
 @dataclass(frozen=True)
 class ContextualConfig:
-    """How a ``ContextualAttention`` starts: as ``base`` does, with a kernel uniform in
-    ±1/√(width·d).
+    """Initialises a ``ContextualAttention``: as ``base``, with a kernel uniform in ±1/√(width·d).
 
     >>> config = ContextualConfig(WordAttentionConfig(words=50, classes=2, query_norm=1.0), reach=1)
     >>> config.init(jax.random.key(0)).kernel.shape
@@ -87,14 +88,10 @@ class ContextualConfig:
 
     def __post_init__(self):
         if self.reach < 0:
-            raise AttnlabError(
-                f"reach={self.reach}: a convolution reaches 0 or more neighbours to each side"
-            )
+            raise AttnlabError(f"reach={self.reach}: expected 0 or more neighbours to each side")
 
     def init(self, key: Key[Array, ""]) -> ContextualAttention:
-        """Draw initial parameters; those of ``base`` are the ones that word attention draws from
-        the same key.
-        """
+        """Draw initial parameters; those of ``base`` equal what word attention draws from this key."""
         plain = self.base.init(key)
         d, width = self.base.embedding_dim, 2 * self.reach + 1
         bound = 1 / np.sqrt(width * d)

@@ -1,6 +1,4 @@
-"""Two-layer networks (docs/theory.md#b1): the baseline, and the same network behind a known
-attention over features.
-"""
+"""Two-layer networks (docs/theory.md#b1): the baseline, and the same after a known attention."""
 
 from __future__ import annotations
 
@@ -38,15 +36,13 @@ _LOG1P = (
 
 
 def softplus(x: Float[Array, "..."], sharpness: float = 1.0) -> Float[Array, "..."]:
-    """``φ_τ(x) = log(1 + e^{τx})/τ`` with ``sharpness`` τ, which tends to ReLU as τ grows;
-    ``sharpness=math.inf`` is ReLU itself.
+    """``φ_τ(x) = log(1 + e^{τx})/τ`` with ``sharpness`` τ; ``math.inf`` is ReLU, its limit.
 
     >>> x = jnp.array([-1e3, 0.0, 1e3])
     >>> softplus(x, 4.0).tolist(), softplus(x, math.inf).tolist()
     ([0.0, 0.17328679513998632, 1000.0], [0.0, 0.0, 1000.0])
     """
-    if not sharpness > 0:
-        raise AttnlabError(f"sharpness={sharpness}: expected a number > 0, or math.inf for ReLU")
+    check_sharpness(sharpness)
     if math.isinf(sharpness):
         return jax.nn.relu(x)
     return _log1p_exp(sharpness * x) / sharpness
@@ -54,33 +50,31 @@ def softplus(x: Float[Array, "..."], sharpness: float = 1.0) -> Float[Array, "..
 
 @jax.custom_jvp
 def _log1p_exp(x: Float[Array, "..."]) -> Float[Array, "..."]:
-    """``log(1 + eˣ)``: ``logaddexp(x, 0)`` without its many cases, and with the logistic function
-    as its slope.
-    """
+    """``log(1 + eˣ)``, as ``logaddexp(x, 0)`` without its case distinctions."""
+    # max(x, 0) + log(1 + e^{−|x|}): the exponential cannot overflow.
     small = jnp.exp(-jnp.abs(x))
-    return jnp.maximum(x, 0) + (
-        _log1p_single(small) if x.dtype == jnp.float32 else jnp.log1p(small)
-    )
+    log1p = _log1p_single if x.dtype == jnp.float32 else jnp.log1p
+    return jnp.maximum(x, 0) + log1p(small)
 
 
 def _log1p_single(t: Float[Array, "..."]) -> Float[Array, "..."]:
-    """``log(1 + t)`` for t in [0, 1] in single precision, to its rounding (1.2e-7).
+    """``log(1 + t)`` for t in [0, 1] in single precision, accurate to rounding (1.2e-7).
 
-    Multiplications alone, which XLA turns into vector instructions; its own logarithm takes two to
-    three times as long and is most of the time of a small network.
+    XLA vectorises this polynomial. Its own logarithm takes two to three times as long and would be
+    most of the time of a small network.
     """
-    found = jnp.full_like(t, _LOG1P[-1])
+    quotient = jnp.full_like(t, _LOG1P[-1])
     for coefficient in _LOG1P[-2::-1]:
-        found = found * t + jnp.asarray(coefficient, t.dtype)
-    return found * t
+        quotient = quotient * t + jnp.asarray(coefficient, t.dtype)
+    return quotient * t
 
 
+# The derivative is the logistic function: cheaper than differentiating each term.
 _log1p_exp.defjvps(lambda tangent, _, x: tangent * jax.nn.sigmoid(x))
 
 
 def vec(x: Float[Array, "..."]) -> Float[Array, "numbers"]:
-    """Stack the columns of a matrix: ``vec(x)[z·t + i] = x[i, z]`` for t rows. A vector stays as it
-    is.
+    """Stack the columns of a matrix: ``vec(x)[z·t + i] = x[i, z]`` for t rows; the identity on vectors.
 
     >>> vec(jnp.array([[1.0, 3.0], [2.0, 4.0]])).tolist()
     [1.0, 2.0, 3.0, 4.0]
@@ -89,8 +83,7 @@ def vec(x: Float[Array, "..."]) -> Float[Array, "numbers"]:
 
 
 def normal(key: Key[Array, ""], shape: tuple[int, ...], std: float = 1.0) -> Float[Array, "..."]:
-    """Normal numbers in float64, drawn in blocks of one size: what draws them is compiled once, not
-    once per shape.
+    """Normal numbers in float64, drawn in blocks of one size: compiled once, not once per shape.
 
     >>> normal(jax.random.key(0), (3, 2), 0.1).shape
     (3, 2)
@@ -106,8 +99,7 @@ def _block(key: Key[Array, ""], i: Array | np.uint32) -> Float[Array, "block"]:
 
 
 class Baseline(eqx.Module):
-    """``y = w₂ᵀ φ_τ(w₁ᵀ vec(x))``: one hidden layer, no biases. The other models end in one of
-    these, their ``head``.
+    """``y = w₂ᵀ φ_τ(w₁ᵀ vec(x))``: one hidden layer, no biases. Also the ``head`` of other models.
 
     - ``w1``: (numbers of one input, d), ``w2``: (d, outputs); with one output ``y`` is a scalar,
       with more it is a vector, the logits of a classifier;
@@ -127,8 +119,7 @@ class Baseline(eqx.Module):
         if x.size != self.w1.shape[0]:
             raise AttnlabError(
                 f"an input of shape {x.shape} holds {x.size} numbers, but w1 has "
-                f"{self.w1.shape[0]} rows; "
-                "give one input of that size (jax.vmap for many)"
+                f"{self.w1.shape[0]} rows; give one input of that size (jax.vmap for many)"
             )
         y = self.hidden(x) @ self.w2
         return y[0] if self.w2.shape[1] == 1 else y
@@ -140,8 +131,7 @@ class Baseline(eqx.Module):
 
 @dataclass(frozen=True)
 class BaselineConfig:
-    """How a ``Baseline`` starts: entries of w₁ are N(0, 1/numbers), those of w₂ N(0, 1/``hidden``),
-    times ``init_scale``.
+    """Initialises a ``Baseline``: w₁ ~ N(0, 1/numbers), w₂ ~ N(0, 1/hidden), times ``init_scale``.
 
     ``numbers`` counts the numbers of one input: p for vectors, t·p for matrices.
 
@@ -158,7 +148,8 @@ class BaselineConfig:
 
     def __post_init__(self):
         at_least_one(self, "numbers", "hidden", "outputs")
-        check_scales(self)
+        check_sharpness(self.sharpness)
+        check_scale("init_scale", self.init_scale)
 
     def init(self, key: Key[Array, ""]) -> Baseline:
         """Draw initial parameters."""
@@ -171,19 +162,22 @@ class BaselineConfig:
 
 
 def at_least_one(config: object, *names: str) -> None:
-    """Refuse a size below one."""
+    """Raise an error for a size below one."""
     for name in names:
         if getattr(config, name) < 1:
             raise AttnlabError(f"{name}={getattr(config, name)}: expected at least 1")
 
 
-def check_scales(config: object) -> None:
-    """Refuse a sharpness or an initial scale that is out of range."""
-    sharpness, scale = getattr(config, "sharpness", 1.0), getattr(config, "init_scale", 1.0)
+def check_scale(name: str, scale: float) -> None:
+    """Raise an error for a scale that is negative or not finite."""
+    if not 0 <= scale < math.inf:
+        raise AttnlabError(f"{name}={scale}: expected a finite number ≥ 0")
+
+
+def check_sharpness(sharpness: float) -> None:
+    """Raise an error for a sharpness that is not positive."""
     if not sharpness > 0:
         raise AttnlabError(f"sharpness={sharpness}: expected a number > 0, or math.inf for ReLU")
-    if not 0 <= scale < math.inf:
-        raise AttnlabError(f"init_scale={scale}: a scale must be ≥ 0 and finite")
 
 
 class AbstractMask(abc.ABC):
@@ -196,7 +190,7 @@ class AbstractMask(abc.ABC):
         """``f(x)`` of one input."""
 
     def __call__(self, x: Float[Array, "..."]) -> Float[Array, "features"]:
-        """``f(x)`` of one input, of which the size is checked."""
+        """``f(x)`` of one input, after a check of its size."""
         if x.shape != (self.features,):
             raise AttnlabError(
                 f"{self} got an input of shape {x.shape}; expected ({self.features},)"
@@ -223,8 +217,7 @@ class StaticMask(AbstractMask):
         return indicator(self.relevant, self.features, x)
 
     def wrong(self) -> StaticMask:
-        """A mask of the same size on irrelevant features (the first of them): the control that must
-        not help.
+        """A mask of equal size on the first irrelevant features: a control that must not help.
 
         >>> StaticMask((0, 2), features=5).wrong()
         StaticMask(relevant=(1, 3), features=5)
@@ -232,9 +225,8 @@ class StaticMask(AbstractMask):
         others = [j for j in range(self.features) if j not in self.relevant][: len(self.relevant)]
         if len(others) < len(self.relevant):
             raise AttnlabError(
-                f"{len(self.relevant)} of {self.features} features are relevant, so a wrong mask "
-                "of equal size does "
-                f"not exist; take at least {2 * len(self.relevant)} features"
+                f"{len(self.relevant)} of {self.features} features are relevant, so there is no "
+                f"wrong mask of equal size; take at least {2 * len(self.relevant)} features"
             )
         return StaticMask(tuple(others), self.features)
 
@@ -264,10 +256,10 @@ class Gate(AbstractMask):
 class MovingBlock(AbstractMask):
     """``f_j(x) = 1`` on the ``length`` features that follow the largest one, 0 elsewhere.
 
-    With ``z = argmax_j x_j`` the block is ``z+1, …, z+length`` on the ring of features. For
-    independent equal features all places are equally likely and each feature is in the block for a
-    share ``length/features`` of the inputs, so no student can drop a coordinate; the largest
-    feature itself is outside, so what is inside says nothing of the place.
+    With ``z = argmax_j x_j`` the block is ``z+1, …, z+length`` on the ring of features. If features
+    are independent and identically distributed, all places are equally likely and each feature is in
+    the block for a share ``length/features`` of the inputs, so no student can drop a coordinate.
+    The largest feature itself is outside, so the features inside carry no information on the place.
 
     >>> MovingBlock(2, features=5)(jnp.array([0.0, 0.1, 0.2, 9.0, 0.3])).tolist()
     [1.0, 0.0, 0.0, 0.0, 1.0]
@@ -279,9 +271,8 @@ class MovingBlock(AbstractMask):
     def __post_init__(self):
         if not 1 <= self.length < self.features:
             raise AttnlabError(
-                f"length={self.length} of features={self.features}: a block that moves has at "
-                "least 1 feature and "
-                "fewer than all (VacuousMask lets all pass)"
+                f"length={self.length} of features={self.features}: a moving block has at least 1 "
+                "feature and fewer than all (VacuousMask passes all)"
             )
 
     def weights(self, x: Float[Array, "features"]) -> Float[Array, "features"]:
@@ -292,7 +283,7 @@ class MovingBlock(AbstractMask):
 
 @dataclass(frozen=True)
 class VacuousMask(AbstractMask):
-    """``f = 1`` everywhere: known attention that knows nothing, and is the baseline.
+    """``f = 1`` everywhere: known attention without information, equal to the baseline.
 
     >>> VacuousMask(3)(jnp.zeros(3)).tolist()
     [1.0, 1.0, 1.0]
@@ -318,7 +309,7 @@ def indicator(
 
 
 def check_relevant(relevant: tuple[int, ...], features: int) -> None:
-    """Refuse features that do not exist, or none."""
+    """Raise an error unless ``relevant`` names one or more different features."""
     if (
         not relevant
         or len(set(relevant)) != len(relevant)
@@ -331,10 +322,10 @@ def check_relevant(relevant: tuple[int, ...], features: int) -> None:
 
 
 class KnownAttention(eqx.Module):
-    """``y = w₂ᵀ φ_τ(w₁ᵀ (x ⊙ f(x)))`` with a known map f: the ``head`` on what the mask lets
-    through.
+    """``y = w₂ᵀ φ_τ(w₁ᵀ (x ⊙ f(x)))`` with a known map f: the ``head`` on the masked input.
 
-    ``mask`` is one of the masks here or any hashable function from one input to as many weights.
+    ``mask`` is one of the masks above or any hashable function from an input to weights of its
+    shape.
 
     >>> head = Baseline(jnp.ones((2, 1)), jnp.ones((1, 1)), math.inf)
     >>> float(KnownAttention(head, StaticMask((1,), features=2))(jnp.array([5.0, 2.0])))
@@ -351,8 +342,7 @@ class KnownAttention(eqx.Module):
 
 @dataclass(frozen=True)
 class KnownAttentionConfig:
-    """How a ``KnownAttention`` starts: with the very parameters that ``base`` draws from the same
-    key.
+    """Initialises a ``KnownAttention`` with the parameters that ``base`` draws from the same key.
 
     >>> config = KnownAttentionConfig(BaselineConfig(numbers=6), VacuousMask(6))
     >>> x, key = jnp.arange(6.0), jax.random.key(0)

@@ -1,6 +1,4 @@
-"""Heads: what turns a sentence's context into logits. Fixed linear, trained linear, two-layer, or
-one's own.
-"""
+"""Heads map a context to logits: fixed linear, trained linear, two-layer, or user-defined."""
 
 from __future__ import annotations
 
@@ -17,10 +15,10 @@ from attnlab._errors import AttnlabError
 
 
 class AbstractHead(eqx.Module):
-    """``head(c) = finish(c @ projection())``: the linear first layer is named, so that it can go
-    before pooling.
+    """``head(c) = finish(c @ projection())``.
 
-    ``finish`` may drop what the softmax does not see: a shift common to all logits.
+    The linear first layer is separate so that it can be applied before pooling. ``finish`` may drop
+    a shift common to all logits, which does not change the softmax.
     """
 
     @abc.abstractmethod
@@ -29,7 +27,7 @@ class AbstractHead(eqx.Module):
 
     @abc.abstractmethod
     def finish(self, projected: Float[Array, "columns"]) -> Float[Array, "classes"]:
-        """What follows the first layer."""
+        """The rest of the head, after the first layer."""
 
     @abc.abstractmethod
     def __call__(self, context: Float[Array, "d"]) -> Float[Array, "classes"]:
@@ -37,16 +35,14 @@ class AbstractHead(eqx.Module):
 
     @abc.abstractmethod
     def first_weight(self) -> Float[Array, "d columns"] | None:
-        """The first layer's weights whose balance with the embeddings is conserved; ``None`` if it
-        has none.
-        """
+        """The first layer's weights, whose balance with the embeddings is conserved, or ``None``."""
 
 
 class LinearHead(AbstractHead):
     """``logits = c @ weight``, without bias.
 
-    With two classes the softmax sees only the difference of the logits, so one number per word is
-    pooled.
+    With two classes the softmax depends only on the difference of the logits, so only one number
+    per word is pooled.
     """
 
     weight: Float[Array, "d classes"]
@@ -96,9 +92,9 @@ class TwoLayerHead(AbstractHead):
 
 
 class OwnHead(AbstractHead):
-    """A head of the user's: any Equinox module (or function) from one context to logits.
+    """A user-defined head: any Equinox module (or function) from one context to logits.
 
-    Its arrays are parameters; whatever else it holds (activations, sizes) is part of the program.
+    Its arrays are parameters; everything else it holds (activations, sizes) is static.
     """
 
     arrays: PyTree
@@ -111,7 +107,7 @@ class OwnHead(AbstractHead):
         return cls(arrays, rest)
 
     def projection(self) -> None:
-        """Nothing is known of the first layer: whole contexts are pooled."""
+        """``None``: the first layer is unknown, so whole contexts are pooled."""
         return
 
     def finish(self, projected: Float[Array, "d"]) -> Float[Array, "classes"]:
@@ -123,7 +119,7 @@ class OwnHead(AbstractHead):
         return eqx.combine(self.arrays, self.rest)(context)
 
     def first_weight(self) -> None:
-        """Nothing is known of the first layer."""
+        """``None``: the first layer is unknown."""
         return
 
 
@@ -139,11 +135,11 @@ def make_head(
     hidden: int = 10,
     scale: float = 1.0,
 ) -> AbstractHead:
-    """A fresh head, in float64.
+    """Draw a head, in float64.
 
     - ``"fixed"`` (FC): entries N(0, 1) with ``W_jj = 1``, times ``scale``;
     - ``"linear"`` (TC) and ``"two_layer"`` (TL): uniform in ±1/√fan_in, times ``scale``;
-    - a function ``(key, d, classes) → head`` for one's own.
+    - a function ``(key, d, classes) → head`` for your own.
 
     >>> make_head("fixed", jax.random.key(0), 3, 2).weight.diagonal().tolist()
     [1.0, 1.0]

@@ -1,4 +1,4 @@
-"""The constant matrix X of a corpus (sentences × words) and its one product, in both directions."""
+"""The count matrix X of a corpus (sentences × words), and its products ``X @`` and ``Xᵀ @``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Kernel = Literal["native", "xla"]
 
 @functools.cache
 def _native_library() -> ctypes.CDLL | None:
-    """Load the compiled kernel and make it known to XLA; ``None`` where it was not built."""
+    """Load the compiled kernel and register it with XLA; ``None`` if it was not built."""
     spec = importlib.util.find_spec("attnlab.models._native")
     if spec is None or spec.origin is None:
         return None
@@ -44,10 +44,9 @@ def _native_library() -> ctypes.CDLL | None:
                 name, jax.ffi.pycapsule(getattr(library, name)), platform="cpu"
             )
     except Exception as error:
-        # Built against another JAX: go on with XLA's own operations, several times slower, and say
-        # so.
+        # Built against another JAX: warn and use XLA's own operations, several times slower.
         warnings.warn(
-            f"the compiled kernel does not load ({error}); reinstall attnlab to build it anew",
+            f"the compiled kernel does not load ({error}); reinstall attnlab to rebuild it",
             stacklevel=2,
         )
         return None
@@ -55,10 +54,9 @@ def _native_library() -> ctypes.CDLL | None:
 
 
 def kernel() -> Kernel:
-    """The kernel that sums rows: ``"native"`` (compiled at installation) or ``"xla"`` (several
-    times slower).
+    """The kernel that sums rows: ``"native"`` (compiled at installation) or ``"xla"`` (slower).
 
-    The environment variable ``ATTNLAB_KERNEL`` forces one of the two. Results of the two agree to
+    The environment variable ``ATTNLAB_KERNEL`` forces one of the two. Their results agree up to
     rounding, not bit for bit, so the name is stored with every training run.
     """
     asked = os.environ.get("ATTNLAB_KERNEL", "")
@@ -80,9 +78,9 @@ def kernel() -> Kernel:
 class RowIndex(eqx.Module):
     """One direction of X: row ``r`` has the entries ``ids[offsets[r]:offsets[r + 1]]``.
 
-    ``weights`` are the counts and ``rows`` is the row of each entry. The arrays end in slack,
-    entries of weight zero that belong to no row: corpora of about equal size then have equal shapes
-    and share one compiled program.
+    ``weights`` are the counts and ``rows`` is the row of each entry. The arrays are padded with
+    entries of weight zero, so that corpora of similar size have equal shapes and share one compiled
+    program.
     """
 
     offsets: Int[Array, "bounds"]
@@ -94,11 +92,12 @@ class RowIndex(eqx.Module):
     def of(
         cls, offsets: np.ndarray, ids: np.ndarray, counts: np.ndarray, dtype: DTypeLike
     ) -> RowIndex:
-        """Move one direction of a corpus to JAX."""
+        """Copy one direction of a corpus to JAX."""
         if len(ids) >= 2**31 - 2**20:
             raise AttnlabError(
                 f"{len(ids)} entries are too many for one index: train on parts of the corpus"
             )
+        # Padding belongs to no row of `offsets`; for XLA's kernel it adds zeros to the last row.
         slack = -len(ids) % (4096 if len(ids) > 4096 else 64)
         rows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         return cls(
@@ -138,9 +137,10 @@ def _sum_rows(
     )
 
 
-# The product is a JAX primitive of its own: linear in the table, its transpose is the product with
-# the other direction's index, and a batch of tables shares one pass over the index. Operands: the
-# table, then the four arrays of the direction that is summed, then the four of the other.
+# The product is a JAX primitive: the compiled kernel has no derivative, and JAX would turn that of a
+# gather into a scatter. It is linear in the table, its transpose is the product with the index of the
+# other direction, and a batch of tables shares one pass over the index. Operands: the table, then the
+# four arrays of the direction that is summed, then the four of the other.
 _row_sums_p = Primitive("attnlab_row_sums")
 
 
@@ -162,8 +162,10 @@ def _row_sums_transpose(cotangent, table, *index, which):
 
 def _row_sums_batch(args, axes, *, which):
     table, *index = args
+    # The usual case, many runs on one corpus: the kernel takes leading axes of the table itself.
     if all(axis is None for axis in axes[1:]):
         return _row_sums_p.bind(jnp.moveaxis(table, axes[0], 0), *index, which=which), 0
+    # Different corpora in one batch: one after the other.
     moved = [
         arg if axis is None else jnp.moveaxis(arg, axis, 0)
         for arg, axis in zip(args, axes, strict=True)
@@ -189,8 +191,9 @@ mlir.register_lowering(_row_sums_p, mlir.lower_fun(_row_sums, multiple_results=F
 
 
 class Incidence(eqx.Module):
-    """X, the sentences × words matrix of counts, stored by sentence and by word so that nothing is
-    scattered.
+    """X, the sentences × words matrix of counts, stored by sentence and by word.
+
+    With both orders stored, neither ``X @ table`` nor ``Xᵀ @ values`` needs a scatter.
 
     >>> corpus = Corpus.from_tokens([["a", "b", "b"], ["c"]], labels=[0, 1])
     >>> X = Incidence.of(corpus, jnp.float64)
@@ -205,7 +208,7 @@ class Incidence(eqx.Module):
 
     @classmethod
     def of(cls, corpus: Corpus, dtype: DTypeLike) -> Incidence:
-        """Move a corpus to JAX; ``dtype`` is the type of the tables that will be summed."""
+        """Copy a corpus to JAX; ``dtype`` is the type of the tables to be summed."""
         words = corpus.by_word
         return cls(
             by_sentence=RowIndex.of(corpus.offsets, corpus.words, corpus.counts, dtype),
@@ -241,10 +244,9 @@ class Incidence(eqx.Module):
     def pool(
         self, e: Float[Array, "words"], table: Float[Array, "words columns"]
     ) -> tuple[Float[Array, "sentences columns"], Float[Array, "sentences"]]:
-        """``Σ_w e_w table_w / Σ_w e_w`` and ``Σ_w e_w`` over the words of each sentence, in one
-        pass.
+        """``Σ_w e_w table_w / Σ_w e_w`` and ``Σ_w e_w`` of each sentence, in one pass.
 
-        Not differentiable: ``pool_gradient`` is its derivative, for loops that need speed.
+        Not differentiable by JAX: ``pool_gradient`` is its derivative.
         """
         n = self.sentences
         if self.kernel == "native":
@@ -263,9 +265,12 @@ class Incidence(eqx.Module):
         mass: Float[Array, "sentences"],
         dpooled: Float[Array, "sentences columns"],
     ) -> tuple[Float[Array, "words"], Float[Array, "words columns"]]:
-        """Derivatives by ``log e`` (the scores) and by the table, from that by the pooled rows, in
-        one pass.
+        """Derivatives with respect to ``log e`` (the scores) and the table, in one pass.
+
+        ``dpooled`` is the derivative with respect to the pooled rows.
         """
+        # With pooled = Z/m, Z = Σ e_w table_w and m = Σ e_w (the mass), the chain rule gives
+        # dZ = dpooled/m =: r and dm = −r·pooled =: t. Both are summed over a word's sentences.
         r = dpooled / mass[:, None]
         t = -jnp.sum(r * pooled, axis=1)
         if self.kernel == "native":

@@ -1,8 +1,8 @@
-"""How scores become attention (docs/theory.md#b5): softmax with a temperature, sparsemax,
-entmax-1.5, top-k, uniform weights.
+"""Normalisers map scores to attention weights (docs/theory.md#b5).
 
-All are functions of differences of logits only, so that gradients of the logits sum to zero
-(docs/theory.md#a4), and all treat words alike: a permutation of the logits permutes the weights.
+Softmax with a temperature, sparsemax, entmax-1.5, top-k, uniform weights. All depend only on
+differences of logits, so gradients of the logits sum to zero (docs/theory.md#a4), and all are
+equivariant: permuting the logits permutes the weights.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from attnlab.models._pooling import any_in_batch
 Weights = Float[Array, "... words"]
 Normaliser = Callable[[Array], Array]
 NORMALISERS = ("softmax", "softmax:T", "sparsemax", "entmax15", "topK", "uniform")
-_OUT = -2.0  # below the largest logit by this much, no word has weight under sparsemax or entmax-1.5 (there x = z/2)
+# Sparsemax and entmax-1.5 (in units of z/2) give no weight to a word this far below the largest.
+_OUT = -2.0
 
 
 class AbstractNormaliser(eqx.Module):
-    """Logits (…, words) to weights ≥ 0 that sum to one over the last axis. Its settings are static:
-    it is hashable.
+    """Maps logits (…, words) to weights ≥ 0 that sum to one over the last axis.
 
-    A logit of −∞ gets the weight 0, as does a place where ``where`` is false; a row in which
-    nothing is left is all zeros.
+    A logit of −∞ gets the weight 0, as does a place where ``where`` is false; a row with no place
+    left is all zeros. Settings are static, so a normaliser is hashable.
     """
 
     @property
     @abc.abstractmethod
     def name(self) -> str:
-        """What ``make_normaliser`` makes it from."""
+        """The name that ``make_normaliser`` takes."""
 
     @abc.abstractmethod
     def weigh(self, logits: Weights) -> Weights:
         """Weights of rows in which at least one logit is finite."""
 
     def __call__(self, logits: Weights, where: Bool[Array, "..."] | None = None) -> Weights:
-        """Weights; ``where`` has the shape of the logits, or one that is broadcast to it."""
+        """Weights; ``where`` has the shape of the logits or broadcasts to it."""
         if where is None:
             return self.weigh(logits)
-        there = jnp.broadcast_to(where, logits.shape)
-        some = jnp.any(there, axis=-1, keepdims=True)
-        # A row of nothing is weighed as a row of zeros: its weights are dropped, and no nan is made
-        # on the way.
-        left = jnp.where(some, jnp.where(there, logits, -jnp.inf), jnp.zeros_like(logits))
-        return jnp.where(there, self.weigh(left), 0)
+        present = jnp.broadcast_to(where, logits.shape)
+        some = jnp.any(present, axis=-1, keepdims=True)
+        # An empty row is weighed as a row of zeros, so that no nan arises in value or derivative;
+        # its weights are then dropped.
+        masked = jnp.where(some, jnp.where(present, logits, -jnp.inf), jnp.zeros_like(logits))
+        return jnp.where(present, self.weigh(masked), 0)
 
 
 class Softmax(AbstractNormaliser):
@@ -76,21 +76,20 @@ class Softmax(AbstractNormaliser):
         """``softmax``, or ``softmax:T``."""
         return "softmax" if self.temperature == 1 else f"softmax:{self.temperature:g}"
 
-    def cooled(self, logits: Weights) -> Weights:
+    def scaled(self, logits: Weights) -> Weights:
         """``z/T``."""
         return logits if self.temperature == 1 else logits / self.temperature
 
     def weigh(self, logits: Weights) -> Weights:
         """Softmax over the last axis."""
-        return jax.nn.softmax(self.cooled(logits), axis=-1)
+        return jax.nn.softmax(self.scaled(logits), axis=-1)
 
 
 class Sparsemax(AbstractNormaliser):
-    """``argmin_a |a − z|²`` over weights: ``a = (z − τ)₊`` with the τ at which they sum to one
-    (Martins and Astudillo).
+    """``argmin_a |a − z|²`` over weights: ``a = (z − τ)₊``, with τ such that they sum to one.
 
-    Its derivative is ``da = 1_S (dz − mean_S dz)`` with the support S = {a > 0}, also where a word
-    is just about to enter it.
+    Martins and Astudillo (2016). The derivative is ``da = 1_S (dz − mean_S dz)`` with the support
+    S = {a > 0}, also at the kinks where a word enters S.
 
     >>> Sparsemax()(jnp.array([0.0, 0.5, -3.0])).tolist()
     [0.25, 0.75, 0.0]
@@ -107,11 +106,10 @@ class Sparsemax(AbstractNormaliser):
 
 
 class Entmax15(AbstractNormaliser):
-    """``argmax_a a·z + 4/3 Σ (a_i − a_i^{3/2})`` over weights: ``a = (z/2 − τ)₊²`` (Peters, Niculae
-    and Martins).
+    """``argmax_a a·z + 4/3 Σ (a_i − a_i^{3/2})`` over weights: ``a = (z/2 − τ)₊²``.
 
-    Between softmax and sparsemax: words far below the largest have no weight, and weights end
-    smoothly.
+    Peters, Niculae and Martins (2019). Between softmax and sparsemax: words far below the largest
+    have no weight, and weights vanish smoothly.
 
     >>> Entmax15()(jnp.array([0.0, 0.0])).round(12).tolist(), Entmax15()(jnp.array([2.5, 0.0])).tolist()
     ([0.5, 0.5], [1.0, 0.0])
@@ -130,9 +128,9 @@ class Entmax15(AbstractNormaliser):
 class TopK(AbstractNormaliser):
     """Softmax over the ``k`` largest logits. Logits equal to the k-th are *all* kept.
 
-    Keeping the first of equals would make the weights depend on the order of words: with all keys
-    at zero it would read the first k words of every sentence. Within the kept words the derivative
-    is that of softmax.
+    Breaking ties by position would make the weights depend on the order of words: with all keys at
+    zero, only the first k words of a sentence would be attended. Within the kept words the
+    derivative is that of softmax.
 
     >>> TopK(1)(jnp.array([3.0, 1.0, 3.0])).tolist(), TopK(2)(jnp.array([0.0, 9.0, 9.0])).tolist()
     ([0.5, 0.0, 0.5], [0.0, 0.5, 0.5])
@@ -142,7 +140,7 @@ class TopK(AbstractNormaliser):
 
     def __check_init__(self):
         if self.k < 1:
-            raise AttnlabError(f"k={self.k}: attention must keep at least one word")
+            raise AttnlabError(f"k={self.k}: expected at least 1")
 
     @property
     def name(self) -> str:
@@ -150,7 +148,7 @@ class TopK(AbstractNormaliser):
         return f"top{self.k}"
 
     def weigh(self, logits: Weights) -> Weights:
-        """Softmax over those that are kept."""
+        """Softmax over the kept logits."""
         kept = logits >= _kth_largest(jax.lax.stop_gradient(logits), self.k)
         return jax.nn.softmax(jnp.where(kept, logits, -jnp.inf), axis=-1)
 
@@ -169,8 +167,8 @@ class Uniform(AbstractNormaliser):
 
     def weigh(self, logits: Weights) -> Weights:
         """One over the number of finite logits."""
-        there = (logits > -jnp.inf).astype(logits.dtype)
-        return there / jnp.sum(there, axis=-1, keepdims=True)
+        present = (logits > -jnp.inf).astype(logits.dtype)
+        return present / jnp.sum(present, axis=-1, keepdims=True)
 
 
 def make_normaliser(name: str) -> AbstractNormaliser:
@@ -182,23 +180,20 @@ def make_normaliser(name: str) -> AbstractNormaliser:
     plain = {"softmax": Softmax, "sparsemax": Sparsemax, "entmax15": Entmax15, "uniform": Uniform}
     if name in plain:
         return plain[name]()
-    cooled = re.fullmatch(r"softmax:([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)", name)
+    softmax = re.fullmatch(r"softmax:([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)", name)
     top = re.fullmatch(r"top([0-9]+)", name)
-    if cooled and 0 < float(cooled[1]) < math.inf:
-        return Softmax(float(cooled[1]))
+    if softmax and 0 < float(softmax[1]) < math.inf:
+        return Softmax(float(softmax[1]))
     if top and int(top[1]) > 0:
         return TopK(int(top[1]))
     raise AttnlabError(
         f"normaliser {name!r}: expected one of {', '.join(NORMALISERS)}, with a temperature T > 0 "
-        "as in softmax:0.25 "
-        "and a number K ≥ 1 as in top2"
+        "as in softmax:0.25 and a number K ≥ 1 as in top2"
     )
 
 
 def as_normaliser(given: Any) -> Normaliser:
-    """A name, a normaliser, or a hashable function from a vector of logits to weights, as a
-    function.
-    """
+    """A normaliser from its name, from itself, or from any hashable function logits → weights."""
     if isinstance(given, str):
         return make_normaliser(given)
     if given is jax.nn.softmax:
@@ -206,25 +201,24 @@ def as_normaliser(given: Any) -> Normaliser:
     if not callable(given):
         raise AttnlabError(
             f"normaliser={given!r}: expected one of {', '.join(NORMALISERS)}, a normaliser, or a "
-            "function from a "
-            "vector of logits to weights"
+            "function from a vector of logits to weights"
         )
     return cast(Normaliser, given)
 
 
-# Sorting would find τ in one pass, but XLA on CPUs takes tens of times longer to sort rows than for
-# a softmax. τ is the root of a convex, falling function, and Newton's steps from its left never
-# pass it. For sparsemax the function is piecewise linear: each step but the last drops a word from
-# the support, and the last one ends at τ itself.
+# Sorting would find τ in one pass, but on CPUs XLA's sort takes tens of times longer than a softmax.
+# Instead, τ is found by Newton's method: Σ (z − t)₊ − 1 is convex and decreasing in t, so steps from
+# its left never overshoot. For sparsemax it is piecewise linear: each step but the last drops a word
+# from the support, and the last one ends at τ exactly.
 
 
 def _below_top(x: Weights) -> Weights:
-    """``x − max x``, at least ``_OUT``: the same weights, and finite whatever the logits."""
+    """``x − max x``, clipped at ``_OUT``: the same weights, but finite for any logits."""
     return jnp.maximum(x - jnp.max(x, axis=-1, keepdims=True), _OUT)
 
 
 def _total(x: Weights) -> Float[Array, "... 1"]:
-    """The sum of every row, as a product: on CPUs XLA adds up short rows one number at a time."""
+    """The sum of every row, as a matrix product: on CPUs XLA does not vectorise sums of short rows."""
     return jnp.matmul(x, jnp.ones((x.shape[-1], 1), x.dtype), precision="highest")
 
 
@@ -271,7 +265,7 @@ def _entmax_roots(logits: Weights) -> Weights:
         size = jnp.sqrt(_total(r**2))
         return t + (size - 1) * size / _total(r)
 
-    # A step leaves an error of the order of its square.
+    # Newton converges quadratically: a step this small leaves an error below rounding.
     small = 0.1 * float(jnp.finfo(x.dtype).eps) ** 0.5
     return jax.lax.optimization_barrier(jnp.maximum(x - _root(step, x, small), 0))
 
@@ -280,14 +274,16 @@ def _entmax_roots(logits: Weights) -> Weights:
 def _entmax_roots_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     r, (dz,) = _entmax_roots(*primals), tangents
     on = (r > 0).astype(r.dtype)
-    # By the derivative of Σ r² = 1; written with r itself, so that it can be differentiated again.
+    # From the derivative of Σ r² = 1: Σ r (dz/2 − dτ) = 0 gives 2 dτ = mean. Written with r itself,
+    # so that it can be differentiated again.
     mean = jnp.sum(r * dz, axis=-1, keepdims=True) / jnp.sum(r, axis=-1, keepdims=True)
     return r, on * (0.5 * (dz - mean))
 
 
 def _kth_largest(logits: Weights, k: int) -> Float[Array, "... 1"]:
-    """The k-th largest of every row, equals counted; −∞ where a row has no k finite ones."""
+    """The k-th largest of every row, ties counted; −∞ if a row has fewer than k finite logits."""
 
+    # Lower the threshold to the next smaller value until k logits reach it.
     def lower(_: Any, t: Array) -> Array:
         enough = jnp.sum(logits >= t, axis=-1, keepdims=True) >= k
         below = jnp.max(jnp.where(logits < t, logits, -jnp.inf), axis=-1, keepdims=True)

@@ -1,8 +1,7 @@
-"""Attention over the patches of an image: patch self-attention, and pooling with one query
-(docs/theory.md#b2, digits).
+"""Attention over image patches: self-attention, and pooling with one query (docs/theory.md#b2).
 
-The words are overlapping square patches. They carry no position: what a digit means does not depend
-on its place, and a model that cannot tell places apart need not learn this.
+The words are overlapping square patches without positions. The label does not depend on the digit's
+place, and a model that cannot tell places apart need not learn this.
 """
 
 from __future__ import annotations
@@ -22,7 +21,8 @@ from attnlab.models._dense import (
     BaselineConfig,
     Output,
     at_least_one,
-    check_scales,
+    check_scale,
+    check_sharpness,
     normal,
     softplus,
 )
@@ -32,8 +32,7 @@ from attnlab.models._self_attention import AttentionLayer
 
 @dataclass(frozen=True)
 class PatchGrid:
-    """Square patches of ``size`` pixels a side, their corners ``stride`` pixels apart, on an image
-    of rows × columns.
+    """Square patches of ``size`` × ``size`` pixels, ``stride`` pixels apart, on one image.
 
     >>> grid = PatchGrid(24, 24, size=8, stride=4)
     >>> grid.patches, grid.words(jnp.zeros((24, 24))).shape
@@ -52,18 +51,18 @@ class PatchGrid:
             if rest < 0 or rest % self.stride:
                 raise AttnlabError(
                     f"{name}={getattr(self, name)}: patches of {self.size} pixels every "
-                    f"{self.stride} pixels do not "
-                    f"cover it; expected {self.size} plus a multiple of {self.stride}"
+                    f"{self.stride} pixels do not cover it; expected {self.size} plus a multiple "
+                    f"of {self.stride}"
                 )
 
     @property
     def patches(self) -> int:
-        """How many patches there are: the words p."""
+        """Number of patches: the words p."""
         return len(self.pixels)
 
     @property
     def pixels(self) -> Int[np.ndarray, "p t"]:
-        """The pixels of each patch, numbered row by row; the patches too go row by row."""
+        """The pixels of each patch; pixels and patches are numbered row by row."""
         top = np.arange(0, self.rows - self.size + 1, self.stride)
         left = np.arange(0, self.columns - self.size + 1, self.stride)
         corners = (top[:, None] * self.columns + left[None, :]).reshape(-1, 1)
@@ -82,8 +81,7 @@ class PatchGrid:
         return jnp.ravel(image)[self.pixels].T
 
     def spread(self, attention: Float[Array, "p"]) -> Float[Array, "rows columns"]:
-        """Weights of patches as weights of pixels: each patch's weight in equal parts to its
-        pixels.
+        """Weights of pixels from weights of patches: each patch splits its weight equally.
 
         >>> PatchGrid(2, 3, size=2, stride=1).spread(jnp.array([0.2, 0.8])).tolist()
         [[0.05, 0.25, 0.2], [0.05, 0.25, 0.2]]
@@ -94,12 +92,11 @@ class PatchGrid:
 
 
 class PatchAttention(eqx.Module):
-    """Self-attention over patches: ``y = head(V ā)`` with ``E = φ_τ(w_Eᵀ P)``, ``V = w_V E``, ``ā =
-    (1/p) Σ_z a^(z)``.
+    """Self-attention over patches: ``y = head(V ā)`` with ``V = w_V E`` and ``ā = (1/p) Σ_z a^(z)``.
 
-    ``P`` (t, p) are the patches, ``E`` (m, p) their embeddings, and ``a`` (p, p) the attention of
-    one ``AttentionLayer`` on ``E``. The words that it returns, the columns of ``V a``, are
-    averaged; this is ``V ā``, so that ``ā`` is the whole attention that a patch gets.
+    ``P`` (t, p) are the patches, ``E = φ_τ(w_Eᵀ P)`` (m, p) their embeddings, and ``a`` (p, p) the
+    attention of one ``AttentionLayer`` on ``E``. Its output words, the columns of ``V a``, are
+    averaged to ``V ā``, so ``ā`` is the total attention that a patch receives.
 
     >>> model = PatchAttentionConfig(PatchGrid(8, 8, size=4, stride=2), outputs=10).init(jax.random.key(0))
     >>> image = jnp.ones((8, 8))
@@ -117,11 +114,11 @@ class PatchAttention(eqx.Module):
         return _embedded(self.w_embed, self.grid.words(image), self.head.sharpness)
 
     def attention(self, image: Float[Array, "rows columns"]) -> Float[Array, "p"]:
-        """``ā``: how much attention each patch gets; sums to one."""
+        """``ā``: the attention each patch receives; sums to one."""
         return jnp.mean(self.layer.attention(self.embed(image)), axis=1)
 
     def attention_map(self, image: Float[Array, "rows columns"]) -> Float[Array, "rows columns"]:
-        """How much attention each pixel gets; sums to one."""
+        """The attention each pixel receives; sums to one."""
         return self.grid.spread(self.attention(image))
 
     def __call__(self, image: Float[Array, "rows columns"]) -> Output:
@@ -134,7 +131,7 @@ class PatchAttention(eqx.Module):
 class AttentionPooling(eqx.Module):
     """One query over patches: ``y = head(E a)`` with ``E = φ_τ(w_Eᵀ P)`` and ``a = norm(Eᵀ q/√m)``.
 
-    ``norm`` is the ``normaliser``: softmax unless told otherwise.
+    ``norm`` is the ``normaliser``, softmax by default.
 
     >>> model = AttentionPoolingConfig(PatchGrid(8, 8, size=4, stride=2), outputs=10).init(jax.random.key(0))
     >>> image = jnp.ones((8, 8))
@@ -153,11 +150,11 @@ class AttentionPooling(eqx.Module):
         return _embedded(self.w_embed, self.grid.words(image), self.head.sharpness)
 
     def attention(self, image: Float[Array, "rows columns"]) -> Float[Array, "p"]:
-        """``a``: how much attention each patch gets; sums to one."""
+        """``a``: the attention each patch receives; sums to one."""
         return self._weights(self.embed(image))
 
     def attention_map(self, image: Float[Array, "rows columns"]) -> Float[Array, "rows columns"]:
-        """How much attention each pixel gets; sums to one."""
+        """The attention each pixel receives; sums to one."""
         return self.grid.spread(self.attention(image))
 
     def __call__(self, image: Float[Array, "rows columns"]) -> Output:
@@ -171,7 +168,7 @@ class AttentionPooling(eqx.Module):
 
 @dataclass(frozen=True)
 class PatchAttentionConfig:
-    """How a ``PatchAttention`` starts.
+    """Initialises a ``PatchAttention``.
 
     - ``embedding_dim`` m, ``key_dim`` d_q, ``value_dim`` d_v; ``hidden`` d units in the head, of
       ``sharpness`` τ;
@@ -195,7 +192,8 @@ class PatchAttentionConfig:
 
     def __post_init__(self):
         at_least_one(self, "embedding_dim", "key_dim", "value_dim", "hidden", "outputs")
-        check_scales(self)
+        check_sharpness(self.sharpness)
+        check_scale("init_scale", self.init_scale)
         as_normaliser(self.normaliser)
 
     def init(self, key: Key[Array, ""]) -> PatchAttention:
@@ -219,9 +217,10 @@ class PatchAttentionConfig:
 
 @dataclass(frozen=True)
 class AttentionPoolingConfig:
-    """How an ``AttentionPooling`` starts: entries of w_E are N(0, 1/t), those of the query N(0, 1),
-    the head's those of ``BaselineConfig``; ``init_scale`` multiplies all; ``normaliser`` is as
-    in ``AttentionLayer``.
+    """Initialises an ``AttentionPooling``.
+
+    Entries of w_E are N(0, 1/t), those of the query N(0, 1), the head's those of
+    ``BaselineConfig``; ``init_scale`` multiplies all; ``normaliser`` is as in ``AttentionLayer``.
 
     >>> grid = PatchGrid(24, 24, size=8, stride=4)
     >>> AttentionPoolingConfig(grid, embedding_dim=32).init(jax.random.key(0)).query.shape
@@ -238,7 +237,8 @@ class AttentionPoolingConfig:
 
     def __post_init__(self):
         at_least_one(self, "embedding_dim", "hidden", "outputs")
-        check_scales(self)
+        check_sharpness(self.sharpness)
+        check_scale("init_scale", self.init_scale)
         as_normaliser(self.normaliser)
 
     def init(self, key: Key[Array, ""]) -> AttentionPooling:
@@ -256,9 +256,8 @@ class AttentionPoolingConfig:
 def _embedded(
     w_embed: Float[Array, "t m"], words: Float[Array, "t p"], sharpness: float
 ) -> Float[Array, "m p"]:
-    """``φ_τ(w_Eᵀ P)``, in the order that multiplies the patches of many images as one matrix: twice
-    as fast.
-    """
+    """``φ_τ(w_Eᵀ P)``."""
+    # In this order, vmap over images yields one large matrix product: twice as fast.
     return softplus(words.T @ w_embed, sharpness).T
 
 

@@ -13,13 +13,12 @@ from jaxtyping import Array, Bool, Float, Int
 
 from attnlab.models._incidence import Incidence
 
-# exp(s − max s) must stay well inside the normal numbers, also after a division by a sum of such
-# terms.
+# exp(s − max s) must stay well above underflow, also after division by a sum of such terms.
 _SPREAD_LIMIT = {jnp.dtype("float32"): 40.0, jnp.dtype("float64"): 300.0}
 
 
 def too_wide(scores: Float[Array, "words"]) -> Bool[Array, ""]:
-    """Whether one shift for all sentences could underflow, so that each sentence needs its own."""
+    """Whether one shift for all sentences may underflow, so that each sentence needs its own."""
     return jnp.max(scores) - jnp.min(scores) > _SPREAD_LIMIT[scores.dtype]
 
 
@@ -27,8 +26,8 @@ def too_wide(scores: Float[Array, "words"]) -> Bool[Array, ""]:
 def any_in_batch(flag: Bool[Array, ""]) -> Bool[Array, ""]:
     """The flag itself; under ``vmap``, whether it is set in any run of the batch.
 
-    The result does not vary over the batch, so that a ``cond`` on it stays a branch instead of
-    becoming the evaluation of both sides.
+    The result does not vary over the batch, so a ``cond`` on it stays a branch under ``vmap``. On a
+    batched flag, both sides would be evaluated.
     """
     return flag
 
@@ -40,11 +39,11 @@ def _any_in_batch(axis_size, in_batched, flag):
 
 
 def guarded(wide: Bool[Array, ""], fast: Callable[[], Any], safe: Callable[[], Any]) -> Any:
-    """``fast()``, and ``safe()`` for those runs of a batch whose scores are too wide.
+    """``fast()``, or ``safe()`` for those runs of a batch whose scores are too wide.
 
-    The fast result is computed first and kept wherever it holds, so that a run's numbers do not
-    depend on its neighbours in the batch. Not for differentiation: the fast side may be nan where
-    it is not kept.
+    The fast result is computed first and kept wherever it is valid, so that a run's numbers do not
+    depend on the other runs of the batch. Do not differentiate this: the fast side may be nan where
+    it is discarded.
     """
     quick = fast()
 
@@ -55,10 +54,9 @@ def guarded(wide: Bool[Array, ""], fast: Callable[[], Any], safe: Callable[[], A
 
 
 class Tokens(eqx.Module):
-    """Some sentences as a flat list of tokens: token ``i`` is word ``ids[i]`` of sentence
-    ``rows[i]``.
+    """Sentences as a flat list of tokens: token ``i`` is word ``ids[i]`` of sentence ``rows[i]``.
 
-    A token of weight zero is not there: it takes no part in any sum.
+    A token of weight zero is padding.
     """
 
     ids: Int[Array, "tokens"]
@@ -90,15 +88,19 @@ class Tokens(eqx.Module):
         capacity: int,
         dtype: DTypeLike | None = None,
     ) -> Tokens:
-        """Sentences whose entries lie from ``starts`` to ``ends`` in flat arrays; weights in
-        ``dtype`` if told.
+        """Sentences whose entries lie from ``starts`` to ``ends`` in flat arrays.
+
+        ``dtype`` of the weights: by default unchanged.
         """
+        # Shapes must be static, so there are `capacity` places. A place belongs to the first
+        # sentence whose cumulative length exceeds it; places after the last sentence are padding.
         upto = jnp.cumsum(ends - starts)
         place = jnp.arange(capacity, dtype=upto.dtype)
         row = jnp.searchsorted(upto, place, side="right").astype(jnp.int32)
         inside = place < upto[-1]
         row = jnp.where(inside, row, 0)
-        entry = jnp.where(inside, starts[row] + place - (upto[row] - (ends - starts)[row]), 0)
+        place_in_row = place - (upto[row] - (ends - starts)[row])
+        entry = jnp.where(inside, starts[row] + place_in_row, 0)
         return cls(
             ids[entry],
             row,
@@ -107,7 +109,7 @@ class Tokens(eqx.Module):
         )
 
     def weigh(self, scores: Float[Array, "words"]) -> Float[Array, "tokens"]:
-        """Attention of every token, by the literal softmax with the shift of its own sentence."""
+        """Attention of every token: softmax with a shift per sentence."""
         n = self.labels.shape[0]
         s = jnp.where(self.weights > 0, scores[self.ids], -jnp.inf)
         top = jax.lax.stop_gradient(jax.ops.segment_max(s, self.rows, n))
@@ -118,9 +120,7 @@ class Tokens(eqx.Module):
 def pool_tokens(
     scores: Float[Array, "words"], table: Float[Array, "words columns"], tokens: Tokens
 ) -> Float[Array, "sentences columns"]:
-    """``Σ_w a_w table_w`` per sentence with every sentence's own shift: safe for any scores, and
-    slower.
-    """
+    """``Σ_w a_w table_w`` per sentence, with a shift per sentence: safe for any scores, but slower."""
     attended = tokens.weigh(scores)[:, None] * table[tokens.ids]
     return jax.ops.segment_sum(attended, tokens.rows, tokens.labels.shape[0])
 
@@ -140,7 +140,7 @@ def pool_fast(
 def pool(
     scores: Float[Array, "words"], table: Float[Array, "words columns"], incidence: Incidence
 ) -> Float[Array, "sentences columns"]:
-    """Pooled rows, fast where one shift is enough and safe otherwise; differentiable to any order.
+    """Pooled rows: fast if one shift is enough, safe otherwise. Differentiable to any order.
 
     >>> from attnlab.data import Corpus
     >>> corpus = Corpus.from_tokens([["a", "b"], ["c"]], labels=[0, 1])

@@ -1,6 +1,4 @@
-"""Self-attention (docs/theory.md#b1) of one and of several layers, and the same models with the
-attention weights given.
-"""
+"""Self-attention (docs/theory.md#b1) with one or several layers, and with given attention weights."""
 
 from __future__ import annotations
 
@@ -21,7 +19,8 @@ from attnlab.models._dense import (
     BaselineConfig,
     Output,
     at_least_one,
-    check_scales,
+    check_scale,
+    check_sharpness,
     normal,
 )
 from attnlab.models._normalisers import AbstractNormaliser, Normaliser, Softmax, as_normaliser
@@ -30,16 +29,15 @@ SCALES: dict[str, Callable[[int], float]] = {"sqrt": math.sqrt, "dim": float}
 
 
 class AttentionLayer(eqx.Module):
-    """``V a``: each word of ``x`` (t, p), whose columns are words, becomes a weighted sum of all
-    words' values.
+    """``V a``: each word, a column of ``x`` (t, p), becomes a weighted sum of all words' values.
 
-    ``V = w_V x``; column z of ``a`` is ``norm(c·(w_K x)ᵀ(w_Q x_z)/scale)``, the weights with which
-    word z attends.
+    ``V = w_V x``; column z of ``a`` is ``norm(c·(w_K x)ᵀ(w_Q x_z)/scale)``, the attention weights of
+    word z.
 
     - ``w_query``, ``w_key``: (d_q, t), ``w_value``: (d_v, t);
     - ``scale``: ``"sqrt"`` for √d_q, ``"dim"`` for d_q; ``factor`` is c, on the logits;
-    - ``normaliser``: softmax unless told otherwise; a name such as ``"sparsemax"`` (see
-      ``make_normaliser``), a normaliser, or a hashable function from a vector of logits to weights.
+    - ``normaliser``: a name such as ``"sparsemax"`` (see ``make_normaliser``), a normaliser, or a
+      hashable function from a vector of logits to weights; softmax by default.
 
     >>> layer = AttentionLayer(jnp.zeros((2, 3)), jnp.zeros((2, 3)), jnp.eye(3))
     >>> layer(jnp.array([[1.0, 3.0], [0.0, 0.0], [2.0, 4.0]])).tolist()
@@ -54,20 +52,21 @@ class AttentionLayer(eqx.Module):
     normaliser: Normaliser = eqx.field(static=True, default=Softmax(), converter=as_normaliser)
 
     def logits(self, x: Float[Array, "t p"]) -> Float[Array, "p p"]:
-        """``c·(w_K x)ᵀ(w_Q x)/scale``: row j, column z is how well key j fits the query of word z."""
+        """``c·(w_K x)ᵀ(w_Q x)/scale``: row j, column z is the logit of key j for word z."""
         return self._logits(x).T
 
     def attention(self, x: Float[Array, "t p"]) -> Float[Array, "p p"]:
-        """``a``; column z sums to one and holds the weights with which word z attends."""
+        """``a``; column z holds the attention weights of word z and sums to one."""
         return self._weights(x).T
 
     def __call__(self, x: Float[Array, "t p"]) -> Float[Array, "d_v p"]:
         """``V a`` of one input."""
-        a = self._weights(x)
-        return _barrier(_mix(self.w_value @ x, a).T).T
+        mixed = _mix(self.w_value @ x, self._weights(x))
+        # The barrier sits on the transpose, the order in which the head's `vec` reads it.
+        return _barrier(mixed.T).T
 
     def _logits(self, x: Float[Array, "t p"]) -> Float[Array, "p p"]:
-        """The logits of word z in row z: the order that is fast to compute."""
+        """The logits of word z in row z, the layout that is fast to compute."""
         d_q, t = self.w_query.shape
         if x.ndim != 2 or x.shape[0] != t:
             raise AttnlabError(
@@ -80,19 +79,17 @@ class AttentionLayer(eqx.Module):
         """The weights of word z in row z."""
         normaliser, logits = self.normaliser, self._logits(x)
         if isinstance(normaliser, Softmax):
-            return _softmax(normaliser.cooled(logits))
-        return (
-            normaliser(logits)
-            if isinstance(normaliser, AbstractNormaliser)
-            else jax.vmap(normaliser)(logits)
-        )
+            return _softmax(normaliser.scaled(logits))
+        if isinstance(normaliser, AbstractNormaliser):
+            return normaliser(logits)
+        return jax.vmap(normaliser)(logits)
 
 
-# Under vmap over samples the three functions below become products of many small matrices. XLA on
-# CPUs is several times slower where the first factor's rows are summed over (aᵀ b), and computes a
-# fused exponential again for each of its users. Each function therefore states its value and its
-# derivative in forms whose transposes are fast, too, and barriers keep the compiler from undoing it
-# (benchmarks/bench_students.py). Any order and mode of derivative works.
+# Under vmap over samples the three functions below become products of many small matrices. On CPUs,
+# XLA is several times slower if the product contracts the rows of its first factor (aᵀ b), and it
+# recomputes a fused exponential for each of its users. Each function therefore defines its value and
+# its derivative in forms whose transposes are fast, too, and barriers keep the compiler from undoing
+# this (benchmarks/bench_students.py). Derivatives of any order and mode work.
 
 _barrier = jax.lax.optimization_barrier
 
@@ -106,6 +103,7 @@ def _fit(q: Float[Array, "d z"], k: Float[Array, "d j"]) -> Float[Array, "z j"]:
 @_fit.defjvp
 def _fit_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
     (q, k), (dq, dk) = primals, tangents
+    # The sum is qᵀ dk. As a broadcast product its transpose with respect to dk is fast as well.
     return _fit(q, k), _barrier(dq.T @ k + jnp.sum(q[:, :, None] * dk[:, None, :], axis=0))
 
 
@@ -118,6 +116,7 @@ def _mix(v: Float[Array, "d j"], a: Float[Array, "z j"]) -> Float[Array, "d z"]:
 @_mix.defjvp
 def _mix_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
     (v, a), (dv, da) = primals, tangents
+    # The second term is v daᵀ, computed as (da vᵀ)ᵀ.
     return _mix(v, a), _barrier(dv @ a.T + _barrier(da @ v.T).T)
 
 
@@ -134,8 +133,7 @@ def _softmax_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, 
 
 
 class SelfAttention(eqx.Module):
-    """``y = w₂ᵀ φ_τ(w₁ᵀ vec(V a))``: one layer of self-attention and the two-layer ``head``, which
-    sees p·d_v numbers.
+    """``y = w₂ᵀ φ_τ(w₁ᵀ vec(V a))``: one self-attention layer and the two-layer ``head``.
 
     >>> model = SelfAttentionConfig(embedding_dim=4, words=5).init(jax.random.key(0))
     >>> x = jnp.linspace(-1.0, 1.0, 20).reshape(4, 5)
@@ -151,7 +149,7 @@ class SelfAttention(eqx.Module):
         return self.layer.attention(x)
 
     def attentions(self, x: Float[Array, "t p"]) -> Float[Array, "1 p p"]:
-        """``a`` with an axis for the one layer, as ``KnownWeights`` takes it."""
+        """``a`` with a leading axis for the layer, as ``KnownWeights`` expects it."""
         return self.attention(x)[None]
 
     def __call__(self, x: Float[Array, "t p"]) -> Output:
@@ -160,8 +158,7 @@ class SelfAttention(eqx.Module):
 
 
 class MultiLayer(eqx.Module):
-    """Layers ``x ← x + V a``, where d_v = t; in the last one ``V a`` alone, and then the two-layer
-    ``head``.
+    """Layers ``x ← x + V a`` with d_v = t, a last layer ``V a``, and the two-layer ``head``.
 
     Without ``residual`` every layer is ``x ← V a``. One layer is ``SelfAttention``.
 
@@ -179,7 +176,7 @@ class MultiLayer(eqx.Module):
         check_values([layer.w_value for layer in self.layers])
 
     def attentions(self, x: Float[Array, "t p"]) -> Float[Array, "layers p p"]:
-        """``a`` of every layer, each on what the layers before it made of the input."""
+        """``a`` of every layer, each on the output of the layer before it."""
         weights = [self.layers[0].attention(x)]
         for before, layer in itertools.pairwise(self.layers):
             x = _step(x, before.w_value, weights[-1], self.residual)
@@ -203,7 +200,7 @@ def _step(
 
 
 def check_values(values: list[Array]) -> None:
-    """Refuse a stack whose inner layers do not return words of the dimension they take."""
+    """Raise an error unless all layers but the last return words of the dimension they take."""
     if not values:
         raise AttnlabError("a stack of no layers; give at least one")
     t = values[0].shape[1]
@@ -213,27 +210,26 @@ def check_values(values: list[Array]) -> None:
             expected = f"({t}, {t})" if inner else f"(any, {t})"
             raise AttnlabError(
                 f"w_value of layer {number} of {len(values)} has shape {w.shape}; expected "
-                f"{expected}: all layers take "
-                f"words of dimension {t}, and all but the last one return them"
+                f"{expected}: all layers take words of dimension {t}, and all but the last return "
+                "them"
             )
 
 
 class Frozen(eqx.Module):
-    """Holds a module that training must leave alone: ``trained_parts`` leaves it out, and no
-    gradient enters it.
-    """
+    """Holds a module that is not trained: ``trained_parts`` excludes it, and its gradient is zero."""
 
     module: Any
 
     def get(self) -> Any:
-        """The module, cut from differentiation."""
+        """The module, with gradients stopped."""
         arrays, rest = eqx.partition(self.module, eqx.is_inexact_array)
         return eqx.combine(jax.tree.map(jax.lax.stop_gradient, arrays), rest)
 
 
 def trained_parts(model: PyTree) -> PyTree:
-    """True for every floating array of a model outside ``Frozen`` modules; give it as
-    ``train_model(trained=…)``.
+    """True for every floating array of a model outside ``Frozen`` modules.
+
+    Pass it as ``train_model(trained=…)``.
 
     >>> base = SelfAttentionConfig(embedding_dim=4, words=5)
     >>> teacher = base.init(jax.random.key(0))
@@ -251,15 +247,13 @@ def trained_parts(model: PyTree) -> PyTree:
 
 
 class KnownWeights(eqx.Module):
-    """``SelfAttention`` or ``MultiLayer`` with the attention weights of a teacher instead of its
-    own.
+    """``SelfAttention`` or ``MultiLayer`` with a teacher's attention weights instead of its own.
 
     - ``teacher``: a frozen module with ``attentions(x) → (layers, p, p)``, run on the same input;
     - ``w_values``: one (d_v, t) per layer; ``None`` for one layer without values, the head on
       ``vec(x a)``.
 
-    Train it with ``trained=trained_parts``: else an optimiser with weight decay shrinks the
-    teacher, too.
+    Train it with ``trained=trained_parts``: otherwise weight decay shrinks the teacher as well.
     """
 
     teacher: Frozen
@@ -272,12 +266,10 @@ class KnownWeights(eqx.Module):
             check_values(list(self.w_values))
 
     def attentions(self, x: Float[Array, "t p"]) -> Float[Array, "layers p p"]:
-        """The teacher's weights for one input. They never change, so a study may compute them once
-        per input.
-        """
+        """The teacher's weights for one input. They never change: compute them once per input."""
         if self.teacher.module is None:
             raise AttnlabError(
-                "no teacher was given to KnownWeightsConfig.init; give one, or call weighted(x, a)"
+                "no teacher was given to KnownWeightsConfig.init; pass one, or call weighted(x, a)"
             )
         a = self.teacher.get().attentions(x)
         layers = 1 if self.w_values is None else len(self.w_values)
@@ -288,7 +280,7 @@ class KnownWeights(eqx.Module):
         return a
 
     def weighted(self, x: Float[Array, "t p"], a: Float[Array, "layers p p"]) -> Output:
-        """Output for one input whose weights are at hand."""
+        """Output for one input with given weights."""
         if self.w_values is None:
             return self.head(x @ a[0])
         for w_value, weights in zip(self.w_values[:-1], a[:-1], strict=True):
@@ -302,13 +294,13 @@ class KnownWeights(eqx.Module):
 
 @dataclass(frozen=True)
 class SelfAttentionConfig:
-    """How a ``SelfAttention`` starts. The sizes are those of docs/theory.md#b2.
+    """Initialises a ``SelfAttention``. The default sizes are those of docs/theory.md#b2.
 
     - ``embedding_dim`` t and ``words`` p: an input is (t, p); ``key_dim`` d_q, ``value_dim`` d_v;
       ``hidden`` d units in the head, of ``sharpness`` τ;
     - ``scale``, ``factor``, ``normaliser``: as in ``AttentionLayer``;
     - entries of w_Q, w_K and w_V are N(0, 1/t), those of w₁ N(0, 1/(p·d_v)), those of w₂ N(0, 1/d);
-      ``init_scale`` multiplies all, ``query_scale`` those of w_Q and w_K besides.
+      ``init_scale`` multiplies all, and ``query_scale`` those of w_Q and w_K as well.
 
     >>> SelfAttentionConfig(embedding_dim=4, words=5).init(jax.random.key(0)).head.w1.shape
     (15, 6)
@@ -329,14 +321,12 @@ class SelfAttentionConfig:
 
     def __post_init__(self):
         at_least_one(self, "embedding_dim", "words", "key_dim", "value_dim", "hidden", "outputs")
-        check_scales(self)
+        check_sharpness(self.sharpness)
+        check_scale("init_scale", self.init_scale)
+        check_scale("query_scale", self.query_scale)
         if self.scale not in SCALES:
-            raise AttnlabError(
-                f"scale={self.scale!r}: expected 'sqrt' (√d_q) or 'embedding_dim' (d_q)"
-            )
+            raise AttnlabError(f"scale={self.scale!r}: expected 'sqrt' (√d_q) or 'dim' (d_q)")
         as_normaliser(self.normaliser)
-        if not 0 <= self.query_scale < math.inf:
-            raise AttnlabError(f"query_scale={self.query_scale}: a scale must be ≥ 0 and finite")
 
     def init(self, key: Key[Array, ""]) -> SelfAttention:
         """Draw initial parameters."""
@@ -366,7 +356,7 @@ class SelfAttentionConfig:
         )
 
     def head(self, value_dim: int) -> BaselineConfig:
-        """How the head starts that sees p words of dimension ``value_dim``."""
+        """The configuration of a head for p words of dimension ``value_dim``."""
         return BaselineConfig(
             self.words * value_dim, self.hidden, self.outputs, self.sharpness, self.init_scale
         )
@@ -374,8 +364,7 @@ class SelfAttentionConfig:
 
 @dataclass(frozen=True)
 class MultiLayerConfig:
-    """How a ``MultiLayer`` starts: layers and head as those of ``base``, with d_v = t in all but
-    the last layer.
+    """Initialises a ``MultiLayer``: layers and head as in ``base``, d_v = t in all but the last.
 
     With ``depth=1`` the parameters are those that ``base`` draws from the same key.
     """
@@ -409,10 +398,9 @@ class MultiLayerConfig:
 
 @dataclass(frozen=True)
 class KnownWeightsConfig:
-    """How a ``KnownWeights`` starts: with the w_V and the head that ``base`` draws from the same
-    key.
+    """Initialises a ``KnownWeights`` with the w_V and head that ``base`` draws from the same key.
 
-    Without ``values`` there is no w_V, and the head sees ``vec(x a)``; this is for one layer only.
+    Without ``values`` there is no w_V, and the head gets ``vec(x a)``; for one layer only.
 
     >>> teacher = MultiLayerConfig(SelfAttentionConfig(embedding_dim=4, words=5), depth=3)
     >>> known = KnownWeightsConfig(teacher).init(jax.random.key(1), teacher=teacher.init(jax.random.key(0)))
@@ -425,9 +413,7 @@ class KnownWeightsConfig:
 
     def __post_init__(self):
         if not self.values and self.stack.depth > 1:
-            raise AttnlabError(
-                f"values=False with depth={self.stack.depth}: only one layer can do without values"
-            )
+            raise AttnlabError(f"values=False with depth={self.stack.depth}: expected depth=1")
 
     @property
     def stack(self) -> MultiLayerConfig:
@@ -439,13 +425,13 @@ class KnownWeightsConfig:
     def init(self, key: Key[Array, ""], *, teacher: Any = None) -> KnownWeights:
         """Draw initial parameters; ``teacher`` is a module with ``attentions(x) → (layers, p, p)``.
 
-        Without a teacher only ``weighted(x, a)`` can be called: the weights come with the data.
+        Without a teacher only ``weighted(x, a)`` can be called, with weights from the data.
         """
         if teacher is not None and not callable(getattr(teacher, "attentions", None)):
             raise AttnlabError(
-                f"teacher is a {type(teacher).__name__}, expected a module with attentions(x) → "
-                "(layers, p, p), such "
-                "as SelfAttention, MultiLayer or the model of a Teacher of these kinds"
+                f"teacher is a {type(teacher).__name__}; expected a module with attentions(x) → "
+                "(layers, p, p), such as SelfAttention, MultiLayer or the model of a Teacher of "
+                "these kinds"
             )
         stack, base = self.stack, self.stack.base
         if not self.values:

@@ -1,6 +1,4 @@
-"""Teachers: models of every kind of docs/theory.md#b1 as sources of data whose truth and best
-possible error are known.
-"""
+"""Teachers (docs/theory.md#b1): models that generate data with known truth and Bayes error."""
 
 from __future__ import annotations
 
@@ -24,6 +22,7 @@ from attnlab.models._dense import (
     MovingBlock,
     Output,
     StaticMask,
+    check_scale,
     normal,
 )
 from attnlab.models._self_attention import (
@@ -36,8 +35,8 @@ from attnlab.models._self_attention import (
 _CALIBRATION = 65536
 _BLOCK = 1024
 
-# docs/theory.md#b2: logits over d_q. With queries and keys of standard deviation 1 the logits
-# spread by about 3.
+# docs/theory.md#b2: logits divided by d_q. With queries and keys of standard deviation 1, the
+# logits have a spread of about 3.
 TEACHER_ATTENTION = SelfAttentionConfig(
     embedding_dim=4, words=5, key_dim=2, value_dim=3, hidden=6, scale="dim", query_scale=2.0
 )
@@ -55,17 +54,15 @@ class Scaled(eqx.Module):
 
 
 class Teacher(eqx.Module):
-    """``y = g(x) + σ·ε`` for ``x ~ N(0, I)``, ``ε ~ N(0, 1)``, where g is a model with Var g(x) =
-    1.
+    """``y = g(x) + σ·ε`` with ``x ~ N(0, I)``, ``ε ~ N(0, 1)`` and a model g with Var g(x) = 1.
 
-    - ``model``: g, normalised: a model of the kind that was given, with the last layer divided by
-      ``deviation``;
-    - ``deviation``: the standard deviation of the model as it was given, over 65536 inputs drawn
-      from the teacher's key (hence known to about 1 %). The mean is not subtracted: g stays in the
-      class of the models, which have no biases;
+    - ``model``: g, the given model with its last layer divided by ``deviation``;
+    - ``deviation``: the standard deviation of the given model over 65536 inputs drawn from the
+      teacher's key (accurate to about 1 %). The mean is not subtracted: g stays in the class of the
+      models, which have no biases;
     - ``noise_std`` σ, in units of g's standard deviation; ``shape`` of one input.
 
-    ``teacher.model.attentions`` is what ``KnownWeights`` takes.
+    ``KnownWeights`` uses ``teacher.model.attentions``.
     """
 
     model: Any
@@ -82,17 +79,14 @@ class Teacher(eqx.Module):
         shape: tuple[int, ...],
         noise_std: float = 0.2,
     ) -> Teacher:
-        """Make a teacher of any module with one output.
+        """A teacher from any module with one output.
 
         >>> sum_of_two = Baseline(jnp.ones((2, 1)), jnp.ones((1, 1)), math.inf)
         >>> teacher = Teacher.of(sum_of_two, key=jax.random.key(0), shape=(2,), noise_std=0.1)
         >>> bool(abs(teacher.deviation - math.sqrt(1 - 1 / math.pi)) < 0.01)  # of relu(N(0, 2))
         True
         """
-        if not 0 <= noise_std < math.inf:
-            raise AttnlabError(
-                f"noise_std={noise_std}: a standard deviation must be ≥ 0 and finite"
-            )
+        check_scale("noise_std", noise_std)
         outputs = _calibrate(model, key, shape)
         if outputs.ndim != 1:
             raise AttnlabError(
@@ -104,9 +98,7 @@ class Teacher(eqx.Module):
 
     @property
     def bayes_error(self) -> float:
-        """``E(y − g(x))²/Var g = σ²``: what the best predictor, g, gets on noisy labels. On
-        noiseless ones it is 0.
-        """
+        """``E(y − g(x))²/Var g = σ²``: the error of g on noisy labels. On noiseless ones it is 0."""
         return self.noise_std**2
 
     def truth(self, x: Float[Array | np.ndarray, "n ..."]) -> Float[Array, "n"]:
@@ -116,8 +108,9 @@ class Teacher(eqx.Module):
     def sample(
         self, n: int, *, key: Key[Array, ""], noisy: bool = True
     ) -> tuple[Float[Array, "n ..."], Float[Array, "n"]]:
-        """Inputs and labels, noiseless for test points. From one key, a smaller sample is the start
-        of a larger one.
+        """Inputs and labels; pass ``noisy=False`` for test points.
+
+        With the same key, a smaller sample is a prefix of a larger one.
 
         >>> teacher = make_teacher("static-mask", key=jax.random.key(0), features=16, relevant=4)
         >>> x, y = teacher.sample(100, key=jax.random.key(1))
@@ -130,15 +123,13 @@ class Teacher(eqx.Module):
 
 
 class LabelTeacher(eqx.Module):
-    """A label ``c(x)`` for ``x ~ N(0, I)``: the sign of a model's output, or the largest of
-    several.
+    """A label ``c(x)`` for ``x ~ N(0, I)``: the sign of one output, or the argmax of several.
 
     - one output: two classes, ``c = 1`` where ``model(x) > centre``; K outputs: ``c = argmax_k
       model(x)_k − centre_k``;
-    - ``centre``: 0, or the mean output over inputs drawn from the teacher's key, so that no class
-      is rare;
-    - ``label_noise``: the chance that a noisy label is another class, each of the others being equally
-      likely.
+    - ``centre``: 0, or the mean output over inputs drawn from the teacher's key, which makes no
+      class rare;
+    - ``label_noise``: the probability that a noisy label is another class, uniform over the others.
     """
 
     model: Any
@@ -156,13 +147,11 @@ class LabelTeacher(eqx.Module):
         label_noise: float = 0.0,
         centred: bool = True,
     ) -> LabelTeacher:
-        """Make a teacher of any module (or of the ``model`` of a ``Teacher``); outputs get unit
-        standard deviation.
-        """
+        """A teacher from any module (or the ``model`` of a ``Teacher``), scaled to unit deviation."""
         if not 0 <= label_noise <= 1:
-            raise AttnlabError(f"label_noise={label_noise}: a probability lies between 0 and 1")
+            raise AttnlabError(f"label_noise={label_noise}: expected a probability from 0 to 1")
         outputs = _calibrate(model, key, shape)
-        # One divisor for all outputs: it leaves their order, hence the labels, alone.
+        # One divisor for all outputs keeps their order, and hence the labels.
         deviation = jnp.sqrt(jnp.mean(jnp.var(outputs, axis=0)))
         mean = jnp.mean(outputs, axis=0) / deviation
         return cls(
@@ -179,9 +168,9 @@ class LabelTeacher(eqx.Module):
 
     @property
     def bayes_error(self) -> float:
-        """Share of noisy labels that the best predictor gets wrong: ``label_noise``, unless labels are
-        flipped so often that another class is likelier than the true one. On labels without
-        flips it is 0.
+        """Share of noisy labels that the best predictor gets wrong; 0 on labels without noise.
+
+        It is ``label_noise``, unless noise makes another class likelier than the true one.
         """
         return 1 - max(1 - self.label_noise, self.label_noise / (self.classes - 1))
 
@@ -195,8 +184,9 @@ class LabelTeacher(eqx.Module):
     def sample(
         self, n: int, *, key: Key[Array, ""], noisy: bool = True
     ) -> tuple[Float[Array, "n ..."], Int[Array, "n"]]:
-        """Inputs and labels, unflipped for test points. From one key, a smaller sample is the start
-        of a larger one.
+        """Inputs and labels; pass ``noisy=False`` for test points.
+
+        With the same key, a smaller sample is a prefix of a larger one.
 
         >>> head = BaselineConfig(numbers=6, hidden=4, outputs=3).init(jax.random.key(0))
         >>> teacher = LabelTeacher.of(head, key=jax.random.key(1), shape=(6,), label_noise=0.1)
@@ -208,22 +198,22 @@ class LabelTeacher(eqx.Module):
         labels = self.truth(x)
         if not noisy:
             return x, labels
+        # Two uniform numbers per label: whether it is flipped, and to which of the other classes.
         chance = stream.random((n, 2))
+        flipped = chance[:, 0] < self.label_noise
         shift = 1 + np.floor(chance[:, 1] * (self.classes - 1)).astype(np.int64)
-        return x, jnp.where(
-            chance[:, 0] < self.label_noise, (labels + shift) % self.classes, labels
-        )
+        return x, jnp.where(flipped, (labels + shift) % self.classes, labels)
 
 
 def draw_inputs(
     n: int, shape: tuple[int, ...], key: Key[Array, ""]
 ) -> tuple[Float[Array, "n ..."], np.random.Generator]:
-    """``n`` standard normal inputs, and a stream of its own for the noise of their labels.
+    """``n`` standard normal inputs, and a separate generator for the noise of their labels.
 
-    NumPy draws them, as a function of the JAX key: nothing is compiled anew for another n.
+    NumPy draws them, seeded by the JAX key: nothing is compiled for a new n.
     """
     if n < 1:
-        raise AttnlabError(f"n={n}: draw at least one example")
+        raise AttnlabError(f"n={n}: expected at least 1")
     inputs, noise = _streams(key)
     return jnp.asarray(inputs.standard_normal((n, *shape))), noise
 
@@ -236,7 +226,7 @@ def _streams(key: Key[Array, ""]) -> list[np.random.Generator]:
 def evaluate(
     model: Any, x: Float[Array | np.ndarray, "n ..."], shape: tuple[int, ...]
 ) -> Float[Array, "n ..."]:
-    """Outputs for many inputs, in blocks of one size: compiled once for every number of inputs."""
+    """Outputs for many inputs, in blocks of one size: compiled once for any number of inputs."""
     if x.shape[1:] != tuple(shape):
         raise AttnlabError(f"inputs of shape {x.shape}; expected (n, {', '.join(map(str, shape))})")
     n = x.shape[0]
@@ -251,9 +241,7 @@ def _evaluate_block(model: Any, x: Float[Array, "block ..."]) -> Float[Array, "b
 
 
 def _calibrate(model: Any, key: Key[Array, ""], shape: tuple[int, ...]) -> Float[Array, "n ..."]:
-    """Outputs over a large fixed sample, of which no more than a block is ever held; refused if
-    they do not vary.
-    """
+    """Outputs over a large fixed sample, computed block by block; an error if they do not vary."""
     inputs, _ = _streams(key)
     blocks = (
         jnp.asarray(inputs.standard_normal((_BLOCK, *shape))) for _ in range(_CALIBRATION // _BLOCK)
@@ -263,14 +251,14 @@ def _calibrate(model: Any, key: Key[Array, ""], shape: tuple[int, ...]) -> Float
     if not 0 < deviation < math.inf:
         raise AttnlabError(
             f"the model's outputs have standard deviation {deviation} over standard normal "
-            "inputs, so that they cannot "
-            "be normalised; give a model that varies with its input and stays finite"
+            "inputs and cannot be normalised; give a model that varies with its input and stays "
+            "finite"
         )
     return outputs
 
 
 def divided(model: Any, divisor: Float[Array, ""]) -> Any:
-    """The model whose outputs are divided: in its last layer if it is one of ours, else behind it."""
+    """The model with divided outputs: in the last layer of our models, otherwise as a wrapper."""
     if isinstance(model, Baseline):
         return eqx.tree_at(lambda m: m.w2, model, model.w2 / divisor)
     if isinstance(model, KnownAttention | SelfAttention | MultiLayer):
@@ -278,7 +266,7 @@ def divided(model: Any, divisor: Float[Array, ""]) -> Any:
     return Scaled(model, divisor)
 
 
-# What each kind of teacher is made from, beyond key and noise.
+# Settings of each kind of teacher, besides key and noise.
 _VECTOR, _MATRIX = ("features", "hidden", "sharpness", "gain"), ("attention", "gain")
 _SETTINGS: dict[str, tuple[str, ...]] = {
     "static-mask": (*_VECTOR, "relevant"),
@@ -299,8 +287,8 @@ def make_teacher(
 
     On vectors of ``features`` (16) numbers, with ``hidden`` (4) units and ``sharpness`` τ (4):
 
-    - ``"static-mask"``, ``"gate"``: known attention to ``relevant`` (4) features, the first ones or
-      those named;
+    - ``"static-mask"``, ``"gate"``: known attention to ``relevant`` features, a number (4, the first
+      ones) or a tuple;
     - ``"moving-block"``: known attention to the ``relevant`` features that follow the largest one;
     - ``"dense"``: the baseline on all features.
 
@@ -311,9 +299,9 @@ def make_teacher(
       or without;
     - ``"mlp"``: the baseline on ``vec(x)``, with d hidden units.
 
-    The head: entries of w₁ are ``gain``·N(0, 1/s), s the numbers that count (relevant ones, all, or
-    p·d_v); the gain is 2, but 1 behind self-attention; w₂ is +1, −1, +1, … before it is normalised.
-    A setting that the kind has no use for is refused.
+    The head: entries of w₁ are ``gain``·N(0, 1/s), s the number of inputs that matter (relevant
+    ones, all, or p·d_v); the gain is 2, but 1 after self-attention; w₂ is +1, −1, +1, … before
+    normalisation. A setting that the kind does not use is an error.
 
     >>> teacher = make_teacher("gate", key=jax.random.key(0), features=32, relevant=4)
     >>> teacher.model.mask, round(teacher.bayes_error, 9)
@@ -333,8 +321,9 @@ def make_label_teacher(
     centred: bool = True,
     **settings: Any,
 ) -> LabelTeacher:
-    """Draw a teacher that labels by a model of ``make_teacher``: by its sign for two classes, by
-    the largest of as many outputs for more (w₂ is then N(0, 1)).
+    """Draw a teacher that labels by the sign or the argmax of a model of ``make_teacher``.
+
+    Two classes take the sign of one output; more take the argmax of as many, with w₂ ~ N(0, 1).
 
     >>> teacher = make_label_teacher("dense", key=jax.random.key(0), features=8, label_noise=0.1)
     >>> x, y = teacher.sample(1000, key=jax.random.key(1))
@@ -361,9 +350,8 @@ def _draw_model(
     unused = [name for name in settings if name not in _SETTINGS[kind]]
     if unused:
         raise AttnlabError(
-            f"{unused[0]}={settings[unused[0]]!r}: a teacher of kind {kind!r} has no use for it; "
-            "its settings are "
-            f"{', '.join(_SETTINGS[kind])}"
+            f"{unused[0]}={settings[unused[0]]!r}: a teacher of kind {kind!r} does not use it; its "
+            f"settings are {', '.join(_SETTINGS[kind])}"
         )
     if "attention" in _SETTINGS[kind]:
         return _matrix_model(kind, key, outputs, **settings)
@@ -395,7 +383,7 @@ def _mask(
     if kind == "moving-block":
         if not isinstance(relevant, int | np.integer):
             raise AttnlabError(
-                f"relevant={relevant}: a moving block has no place of its own; give its length"
+                f"relevant={relevant}: a moving block has no fixed place; give its length"
             )
         return MovingBlock(int(relevant), features)
     chosen = tuple(range(relevant)) if isinstance(relevant, int | np.integer) else tuple(relevant)
@@ -428,9 +416,7 @@ def _matrix_model(
 
 
 def _head(key: Key[Array, ""], sizes: BaselineConfig, count: int, gain: float) -> Baseline:
-    """w₁ of ``gain``·N(0, 1/count), w₂ of alternating signs; normal if there are several outputs,
-    which must differ.
-    """
+    """w₁ ~ ``gain``·N(0, 1/count); w₂ of alternating signs, or normal for several outputs."""
     if not 0 < gain < math.inf:
         raise AttnlabError(f"gain={gain}: expected a number > 0")
     first, second = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)

@@ -1,6 +1,4 @@
-"""Word attention (docs/theory.md#a1): one global query, a key and an embedding per word, a head on
-the context.
-"""
+"""Word attention (docs/theory.md#a1): one global query, a key and an embedding per word, a head."""
 
 from __future__ import annotations
 
@@ -17,6 +15,7 @@ from jaxtyping import Array, Float, Int, Key, PyTree
 
 from attnlab._errors import AttnlabError
 from attnlab.data import Corpus
+from attnlab.models._dense import at_least_one, check_scale
 from attnlab.models._heads import AbstractHead, HeadMaker, make_head
 from attnlab.models._incidence import Incidence
 from attnlab.models._normalisers import AbstractNormaliser, Softmax, make_normaliser
@@ -27,7 +26,7 @@ PARTS: tuple[Part, ...] = ("embeddings", "keys", "query", "head")
 
 
 def word_normaliser(given: str | AbstractNormaliser) -> AbstractNormaliser:
-    """A normaliser of sentences, by its name or as it is."""
+    """A normaliser from its name, or the one given."""
     if isinstance(given, str):
         return make_normaliser(given)
     if isinstance(given, AbstractNormaliser):
@@ -39,12 +38,13 @@ def word_normaliser(given: str | AbstractNormaliser) -> AbstractNormaliser:
 
 
 class WordAttention(eqx.Module):
-    """Score ``s_w = q·κ_w``; attention ``a_w = e^{s_w} / Σ_u e^{s_u}`` over a sentence; logits =
-    head(Σ_w a_w ν_w).
+    """Logits = head(Σ_w a_w ν_w) with attention ``a_w = e^{s_w} / Σ_u e^{s_u}`` over a sentence.
+
+    The score of a word is ``s_w = q·κ_w``.
 
     - ``embeddings`` ν: (words, d), ``keys`` κ: (words, k), ``query`` q: (k,);
-    - ``trained`` names the parts that a training run moves;
-    - ``normaliser``: what makes scores into attention; softmax, as above, unless told otherwise.
+    - ``trained``: the parts that training changes;
+    - ``normaliser`` maps scores to attention weights; softmax by default.
     """
 
     embeddings: Float[Array, "words d"]
@@ -61,24 +61,23 @@ class WordAttention(eqx.Module):
         return self.keys @ self.query
 
     def table(self) -> Float[Array, "words columns"]:
-        """The embeddings behind the head's linear first layer."""
+        """The embeddings after the head's linear first layer."""
         projection = self.head.projection()
         return self.embeddings if projection is None else self.embeddings @ projection
 
 
 @dataclass(frozen=True)
 class WordAttentionConfig:
-    """How a ``WordAttention`` starts. Scales are standard deviations; the defaults are the
-    reference setting.
+    """Initialises a ``WordAttention``. The defaults are the reference setting.
 
     - ``head``: ``"fixed"`` (FC), ``"linear"`` (TC), ``"two_layer"`` (TL) or a function ``(key, d,
       classes) → head``; ``head_scale`` multiplies its initial weights.
-    - ``query_norm``: ``None`` draws the query with ``query_std`` per coordinate (|q|² then differs
-      much between seeds); a number keeps the drawn direction and fixes |q|.
-    - ``trained``: the parts that move; ``None`` for embeddings and keys, and the head unless it is
-      the fixed one.
+    - ``query_norm``: ``None`` draws the query with ``query_std`` per coordinate (|q|² then varies
+      strongly between seeds); a number keeps the drawn direction and fixes |q|.
+    - ``trained``: the parts to train; ``None`` for embeddings, keys, and the head unless it is
+      fixed.
     - ``normaliser``: ``"softmax"``, ``"softmax:T"``, ``"sparsemax"``, ``"entmax15"``, ``"topK"``,
-      ``"uniform"``, or a normaliser. Only softmax has the fast pooling: all others are computed on
+      ``"uniform"``, or a normaliser. Only softmax has fast pooling; all others are computed on
       padded sentences (``Bags``).
 
     >>> config = WordAttentionConfig(words=50, classes=2, head="linear", query_norm=1.0)
@@ -103,16 +102,13 @@ class WordAttentionConfig:
 
     def __post_init__(self):
         word_normaliser(self.normaliser)
-        for name in ("words", "classes", "embedding_dim", "key_dim", "hidden"):
-            if getattr(self, name) < 1:
-                raise AttnlabError(f"{name}={getattr(self, name)}: expected at least 1")
+        at_least_one(self, "words", "classes", "embedding_dim", "key_dim", "hidden")
         for name in ("embedding_std", "key_std", "query_std", "head_scale"):
-            if not getattr(self, name) >= 0:
-                raise AttnlabError(f"{name}={getattr(self, name)}: a scale must be ≥ 0")
+            check_scale(name, getattr(self, name))
         if self.query_norm is not None and not (self.query_norm > 0 and self.query_std > 0):
             raise AttnlabError(
-                f"query_norm={self.query_norm} with query_std={self.query_std}: a fixed length "
-                "needs both positive"
+                f"query_norm={self.query_norm} with query_std={self.query_std}: a fixed norm "
+                "needs both to be positive"
             )
         if isinstance(self.head, str) and self.head not in ("fixed", "linear", "two_layer"):
             raise AttnlabError(
@@ -127,20 +123,18 @@ class WordAttentionConfig:
 
     @classmethod
     def for_corpus(cls, corpus: Corpus, **settings) -> WordAttentionConfig:
-        """The configuration whose sizes fit a corpus."""
+        """The configuration with the sizes of a corpus."""
         return cls(words=len(corpus.vocabulary), classes=len(corpus.classes), **settings)
 
     @property
     def trained_parts(self) -> tuple[Part, ...]:
-        """The parts that a training run moves."""
+        """The parts that training changes."""
         if self.trained is not None:
             return tuple(part for part in PARTS if part in self.trained)
         return ("embeddings", "keys") if self.head == "fixed" else ("embeddings", "keys", "head")
 
     def init(self, key: Key[Array, ""], dtype: DTypeLike = "float64") -> WordAttention:
-        """Draw initial parameters, in float64 and then rounded: a seed is the same start in both
-        types.
-        """
+        """Draw initial parameters, in float64 and then rounded: equal starts in both types."""
         embedding_key, key_key, query_key, head_key = jax.random.split(key, 4)
 
         query = self.query_std * jax.random.normal(query_key, (self.key_dim,), jnp.float64)
@@ -179,7 +173,7 @@ def moving_parts(model: WordAttention) -> PyTree:
 def _normal_rows(key: Key[Array, ""], words: int, columns: int) -> Float[Array, "words columns"]:
     """Standard normal numbers, row by row: word ``i`` is the same in a vocabulary of any size.
 
-    A loop over rows compiles in a quarter of the time that a whole table takes.
+    A loop over rows compiles four times as fast as drawing the whole table.
     """
 
     def row(i: Int[Array, ""]) -> Float[Array, "columns"]:
@@ -202,12 +196,12 @@ def literal_logits(
     *,
     normaliser: AbstractNormaliser | None = None,
 ) -> Float[Array, "sentences classes"]:
-    """Logits straight from the equation, one sentence and one word after the other: slow, the
-    oracle of the rest.
+    """Logits straight from the equation, word by word: a slow oracle.
 
-    ``normaliser``: another than the model's own.
+    ``normaliser`` replaces the model's own.
     """
-    normaliser, logits = model.normaliser if normaliser is None else normaliser, []
+    normaliser = model.normaliser if normaliser is None else normaliser
+    logits = []
     for n in range(len(corpus)):
         span = slice(corpus.offsets[n], corpus.offsets[n + 1])
         tokens = np.repeat(corpus.words[span], corpus.counts[span])
@@ -222,10 +216,10 @@ def literal_logits(
 
 
 def pooled_logits(model: WordAttention, incidence: Incidence) -> Float[Array, "sentences classes"]:
-    """The same by projecting once and pooling with a sparse product (up to a shift common to a
-    sentence's logits).
+    """Logits by projecting once and pooling with a sparse product.
 
-    For softmax alone; ``bag_logits`` is for every normaliser.
+    Correct up to a shift common to a sentence's logits. For softmax only; ``bag_logits`` takes any
+    normaliser.
     """
     if model.normaliser != Softmax():
         raise AttnlabError(
@@ -247,10 +241,8 @@ def attention_weights(model: WordAttention, corpus: Corpus) -> Float[np.ndarray,
 
 def _entry_weights(model: WordAttention, corpus: Corpus) -> Float[np.ndarray, "entries"]:
     """Sentence by sentence; a word that occurs c times has c places."""
-    scores, weights = (
-        np.asarray(model.scores()),
-        np.zeros(len(corpus.words), np.asarray(model.query).dtype),
-    )
+    scores = np.asarray(model.scores())
+    weights = np.zeros(len(corpus.words), np.asarray(model.query).dtype)
     for n in range(len(corpus)):
         span = slice(corpus.offsets[n], corpus.offsets[n + 1])
         places = np.repeat(np.arange(span.stop - span.start), corpus.counts[span])
@@ -260,7 +252,7 @@ def _entry_weights(model: WordAttention, corpus: Corpus) -> Float[np.ndarray, "e
 
 
 def attention_of(model: WordAttention, corpus: Corpus, sentence: int) -> list[tuple[str, float]]:
-    """The words of one sentence with the attention they get, most attended first, for looking at."""
+    """The words of one sentence with their attention, most attended first."""
     alone = corpus.subset([sentence])
     weights = attention_weights(model, alone)
     order = np.argsort(-weights, kind="stable")

@@ -1,4 +1,4 @@
-"""How it learns: descent and flow, probes that say what is recorded, the trajectory that results."""
+"""Training: gradient descent and flow, probes that define what is recorded, and trajectories."""
 
 from attnlab.training._bag_objective import BagObjective
 from attnlab.training._drive import run_keys

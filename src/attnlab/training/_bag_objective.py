@@ -1,4 +1,4 @@
-"""Word attention under any normaliser, in the same coordinates as softmax's; sentences are padded."""
+"""Word attention with any normaliser, in the same coordinates as for softmax, on padded sentences."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from attnlab.training._problem import AbstractObjective, Evaluation, Trained
 
 
 class BagObjective(AbstractObjective[Frame]):
-    """Mean cross-entropy of word attention with ``a = norm(s)``; derivatives by JAX.
+    """Mean cross-entropy of word attention with ``a = norm(s)``, differentiated by JAX.
 
-    Every sentence takes the room of the longest one: many short sentences are cheap, one very long
-    one is not.
+    All sentences are padded to the longest, so a single very long sentence is expensive.
     """
 
     bags: Bags
@@ -25,7 +24,7 @@ class BagObjective(AbstractObjective[Frame]):
 
     @classmethod
     def of(cls, corpus: Corpus, normaliser: AbstractNormaliser) -> BagObjective:
-        """Move a corpus to JAX."""
+        """Copy a corpus to JAX."""
         return cls(Bags.of(corpus), normaliser)
 
     @property
@@ -39,13 +38,13 @@ class BagObjective(AbstractObjective[Frame]):
         return self.bags.labels
 
     def guarding(self, on: bool) -> BagObjective:
-        """Itself: every sentence has its own shift."""
+        """Itself: every sentence is shifted by its own maximum, which is always safe."""
         del on
         return self
 
     def weights(self, scores: Float[Array, "words"]) -> Float[Array, "sentences length"]:
         """Attention of every place."""
-        return self.normaliser(self.bags.take(scores), self.bags.there)
+        return self.normaliser(self.bags.take(scores), self.bags.present)
 
     def loss(self, frame: Frame, trained: Trained) -> Float[Array, ""]:
         """Loss on all sentences."""
@@ -54,7 +53,7 @@ class BagObjective(AbstractObjective[Frame]):
     def loss_and_logits(
         self, frame: Frame, trained: Trained
     ) -> tuple[Float[Array, ""], Float[Array, "sentences c"]]:
-        """Loss on all sentences, and logits."""
+        """Loss and logits on all sentences."""
         pooled = _pool(
             frame.scores(trained), frame.valued.table(trained["values"]), self.bags, self.normaliser
         )
@@ -65,7 +64,7 @@ class BagObjective(AbstractObjective[Frame]):
         self, frame: Frame, trained: Trained, batch: Int[Array, "batch"] | None, *, context: bool
     ) -> Evaluation:
         """Loss and gradient, on all sentences or on a minibatch of them."""
-        assert not context, "probes of softmax's identities are refused before training"
+        assert not context, "train checks that no probe needs softmax"
         scores, table = frame.scores(trained), frame.valued.table(trained["values"])
         bags = self.bags if batch is None else jax.tree.map(lambda leaf: leaf[batch], self.bags)
         pooled, pull = jax.vjp(lambda s, t: _pool(s, t, bags, self.normaliser), scores, table)
@@ -86,5 +85,5 @@ def _pool(
     bags: Bags,
     normaliser: AbstractNormaliser,
 ) -> Float[Array, "sentences columns"]:
-    weights = normaliser(bags.take(scores), bags.there)
+    weights = normaliser(bags.take(scores), bags.present)
     return jnp.einsum("nl,nlc->nc", weights, bags.take(table))

@@ -1,5 +1,6 @@
-"""The host's side of training: groups of runs, calls short enough for Ctrl-C, rows that move to the
-host.
+"""The host side of training: groups of runs, short compiled calls, copying rows to the host.
+
+Python cannot interrupt a compiled call, so calls are kept short enough for Ctrl-C to feel immediate.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ from attnlab.training._loop import (
     Run,
     Shared,
     advance,
-    halted,
+    resumed,
     start,
-    woken,
+    suspended,
 )
 from attnlab.training._optimizers import Descent, GradientFlow, as_optimizer
 from attnlab.training._probes import AbstractProbe, Loss
@@ -45,23 +46,21 @@ from attnlab.training._schedule import Schedule
 from attnlab.training._trajectory import Recorder, Trajectory, to_host
 
 _SECONDS_PER_CALL = 0.25  # how long Ctrl-C may have to wait
-_BYTES_PER_CALL = 32 * 2**20  # rows kept on the device before they move to the host
-_BYTES_OF_RECORD = 4 * 2**30  # a larger record is refused before training starts
+_BYTES_PER_CALL = 32 * 2**20  # rows kept on the device before they are copied to the host
+_BYTES_OF_RECORD = 4 * 2**30  # a larger record is an error before training starts
 
 BatchOfRuns = int | Literal["auto"]
 ModelT = TypeVar("ModelT", bound=eqx.Module)
 
 
 def run_keys(root_seed: int, seed: int) -> tuple[Array, Array]:
-    """From which a run draws its model, and its minibatches: ``split(fold_in(key(root_seed),
-    seed))``.
-    """
+    """The keys of a run's model and minibatches: ``split(fold_in(key(root_seed), seed))``."""
     model_key, batch_key = jax.random.split(jax.random.fold_in(jax.random.key(root_seed), seed))
     return model_key, batch_key
 
 
 class AbstractJob(abc.ABC, Generic[ModelT]):
-    """How the run of a seed begins."""
+    """How the run of a seed starts."""
 
     @abc.abstractmethod
     def fixed(self, seed: int) -> Fixed:
@@ -69,12 +68,12 @@ class AbstractJob(abc.ABC, Generic[ModelT]):
 
     @abc.abstractmethod
     def notes(self, fixed: Fixed) -> dict[str, float]:
-        """Numbers that belong to a whole run."""
+        """Numbers to store per run."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a training call was asked for, whatever it trains."""
+    """The arguments of a training call, checked; the same for every kind of model."""
 
     steps: int
     seeds: tuple[int, ...]
@@ -106,20 +105,13 @@ class Settings:
         examples: tuple[int, str],
         splits: Sequence[str],
     ) -> Settings:
-        """Check what was asked for; ``examples`` is their number and what they are called."""
+        """Check the arguments; ``examples`` is their number and their name in errors."""
         rule = as_optimizer(optimizer)
-        numbers = (
-            tuple(range(int(seeds)))
-            if isinstance(seeds, int | np.integer)
-            else tuple(int(s) for s in seeds)
-        )
+        given = range(int(seeds)) if isinstance(seeds, int | np.integer) else seeds
+        numbers = tuple(int(seed) for seed in given)
         if not isinstance(when, Schedule):
             raise AttnlabError(f"when={when!r}: expected Every(k), Logarithmic(count) or At(steps)")
-        if batch_of_runs != "auto" and (
-            not isinstance(batch_of_runs, int | np.integer)
-            or isinstance(batch_of_runs, bool)
-            or batch_of_runs < 1
-        ):
+        if batch_of_runs != "auto" and not _is_count(batch_of_runs):
             raise AttnlabError(
                 f"batch_of_runs={batch_of_runs!r}: expected a whole number ≥ 1 or 'auto'"
             )
@@ -129,7 +121,7 @@ class Settings:
             raise AttnlabError(f"steps={steps}: expected a number ≥ 0")
         if not numbers or len(set(numbers)) != len(numbers) or min(numbers) < 0:
             raise AttnlabError(
-                f"seeds={list(numbers)}: expected at least one run, distinct numbers ≥ 0"
+                f"seeds={list(numbers)}: expected at least one run, and distinct numbers ≥ 0"
             )
         if batch_size is not None and not 1 <= batch_size <= examples[0]:
             raise AttnlabError(
@@ -137,8 +129,8 @@ class Settings:
             )
         if stop is not None and stop.split not in splits:
             raise AttnlabError(
-                f"early stopping watches the split {stop.split!r}, which is not among "
-                f"{sorted(splits)}"
+                f"early stopping watches the split {stop.split!r}; expected one of {sorted(splits)} "
+                "(pass it as splits=…)"
             )
         _check_rule(rule, record, batch_size, stop)
         probes = tuple(record)
@@ -159,30 +151,34 @@ class Settings:
         )
 
 
+def _is_count(value: Any) -> bool:
+    """Whether this is a whole number of at least 1."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return bool(whole and value >= 1)
+
+
 def _check_rule(
     rule: Descent | GradientFlow,
     record: Sequence[AbstractProbe],
     batch_size: int | None,
     stop: EarlyStopping | None,
 ) -> None:
-    """Refuse what a rule cannot do."""
+    """Raise an error for what a rule cannot do."""
     if math.isnan(rule.step_size) and any(p.needs_context for p in record):
         raise AttnlabError(
             "SenTerms needs the step size: give OptaxOptimizer(rule, step_size=…), not the bare "
             "rule"
         )
     if isinstance(rule, GradientFlow):
-        every = [type(p).__name__ for p in record if p.every_step]
-        if every or batch_size is not None or stop is not None:
-            what = (
-                f"the probe {every[0]}"
-                if every
-                else "batch_size"
-                if batch_size is not None
-                else "early stopping"
-            )
+        unsupported = [f"the probe {type(p).__name__}" for p in record if p.every_step]
+        if batch_size is not None:
+            unsupported.append("batch_size")
+        if stop is not None:
+            unsupported.append("early stopping")
+        if unsupported:
             raise AttnlabError(
-                f"a gradient flow has no steps: {what} needs GradientDescent or another descent"
+                f"a gradient flow has no steps: {unsupported[0]} needs GradientDescent or another "
+                "descent"
             )
 
 
@@ -194,8 +190,9 @@ def drive(
     words: Sequence[str] | None,
     attrs: Mapping[str, Any],
 ) -> Trajectory[ModelT]:
-    """Train every run of a call, and label what was recorded. ``words`` are the names of the chosen
-    words, if any.
+    """Train every run of a call, and label the records.
+
+    ``words`` are the names of the recorded words, if any.
     """
     dims, rule, steps = _dims(settings.probes), settings.rule, settings.when.steps(settings.steps)
     columns = 0 if words is None else len(words)
@@ -239,9 +236,8 @@ def _stacked(fixeds: Sequence[Fixed]) -> Fixed:
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *fixeds)
     except ValueError:
         raise AttnlabError(
-            "the models of one batch differ in more than numbers (shapes, or a function made anew "
-            "for each seed?); "
-            "define such functions once, or train with batch_of_runs=1"
+            "the models of one batch differ in more than numbers (shapes, or a function created "
+            "for each seed?); define such functions once, or train with batch_of_runs=1"
         ) from None
 
 
@@ -253,17 +249,19 @@ def _descend_all(
     bar: Progress,
     interrupt: Interrupt,
 ) -> None:
-    """Train all runs, ``batch_of_runs`` at a time; a last group that is too small is filled up with copies."""
+    """Train all runs, ``batch_of_runs`` at a time.
+
+    A last group that is too small is padded with copies of its last run: one compiled program.
+    """
     batch_of_runs = rules.batch_of_runs
     for first in range(0, len(recorder.seeds), batch_of_runs):
         if interrupt.pressed:
             return
         positions = list(range(first, min(first + batch_of_runs, len(recorder.seeds))))
         bar.update(bar.task_ids[0], runs=f"run {first + 1} of {len(recorder.seeds)}")
-        filled = [recorder.seeds[p] for p in positions] + [recorder.seeds[positions[-1]]] * (
-            batch_of_runs - len(positions)
-        )
-        fixeds = [job.fixed(seed) for seed in filled]
+        seeds = [recorder.seeds[p] for p in positions]
+        seeds += [seeds[-1]] * (batch_of_runs - len(seeds))
+        fixeds = [job.fixed(seed) for seed in seeds]
         fixed = fixeds[0] if batch_of_runs == 1 else _stacked(fixeds)
         for position, one in zip(positions, fixeds, strict=False):
             recorder.note(position, **job.notes(one))
@@ -271,13 +269,15 @@ def _descend_all(
         run = group.descend(
             rules, start(rules, fixed, shared), dict.fromkeys(range(len(positions)), 0)
         )
+        # Most runs never need the guarded program, which is twice as large. Those that do halted
+        # before their first wide step, and continue from there with the guarded program.
         wide = {
             i: int(np.atleast_1d(run.ended)[i])
             for i in range(len(positions))
             if _status(run)[i] == TOO_WIDE
         }
         if wide:
-            run = group.descend(dataclasses.replace(rules, guarded=True), halted(run), wide)
+            run = group.descend(dataclasses.replace(rules, guarded=True), suspended(run), wide)
         _finish_group(rules, run, fixed, recorder, positions)
 
 
@@ -287,7 +287,7 @@ def _status(run: Run) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Group:
-    """Runs that are trained together; ``positions`` are their places in the record."""
+    """Runs that are trained together; ``positions`` are their indices in the record."""
 
     fixed: Fixed
     shared: Shared
@@ -296,58 +296,59 @@ class _Group:
     bar: Progress
     interrupt: Interrupt
 
-    def descend(self, rules: Rules, run: Run, begins: dict[int, int]) -> Run:
+    def descend(self, rules: Rules, run: Run, starts: dict[int, int]) -> Run:
         """Train from row to row, in calls short enough for Ctrl-C.
 
-        ``begins`` says which runs of the group go on, and from which step; each sleeps until the
-        clock is there.
+        ``starts`` maps each run of the group that is to be trained to its first step. All runs of a
+        group share one step counter, so a run waits until the counter reaches its first step.
         """
-        steps, waiting, awake = self.recorder.steps, dict(begins), set[int]()
+        steps, waiting, active = self.recorder.steps, dict(starts), set[int]()
         at, row, budget = -1, 0, 1  # every row up to step ``at`` is recorded
         while not self.interrupt.pressed:
-            if not any(_status(run)[i] == RUNNING for i in awake) or row >= len(steps):
+            # If no active run is left, jump to the first step of the next waiting run.
+            if not any(_status(run)[i] == RUNNING for i in active) or row >= len(steps):
                 if not waiting:
                     break
                 at = min(waiting.values()) - 1
                 row = int(np.searchsorted(steps, at + 1))
-            joining = {i for i, begin in waiting.items() if begin == at + 1}
+            joining = {i for i, first in waiting.items() if first == at + 1}
             if any(_status(run)[i] == TOO_WIDE for i in joining):
-                run = woken(run, np.isin(np.arange(rules.batch_of_runs), list(joining)))
-            awake |= joining
-            waiting = {i: begin for i, begin in waiting.items() if i not in joining}
-            end = min([at + budget, *(begin - 1 for begin in waiting.values())])
+                run = resumed(run, np.isin(np.arange(rules.batch_of_runs), list(joining)))
+            active |= joining
+            waiting = {i: first for i, first in waiting.items() if i not in joining}
+            end = min([at + budget, *(first - 1 for first in waiting.values())])
             stops, places, rows = _slots(steps[row:], at, end, rules.rows)
-            begun = time.perf_counter()
+            started = time.perf_counter()
             run, values = advance(
                 rules, run, self.fixed, self.shared, *padded(stops, places, rules.rows)
             )
             host = to_host(values)
-            elapsed = time.perf_counter() - begun
-            awake = self._write(rules, run, awake, row, host, rows)
+            elapsed = time.perf_counter() - started
+            active = self._write(rules, run, active, row, host, rows)
             moved, at, row = stops[-1] - at, stops[-1], row + rows
-            # Grow by steps: the first call compiles and says nothing about the rate, and a short
-            # one says little.
-            budget = max(
-                1, min(8 * budget, int(max(moved, 1) * _SECONDS_PER_CALL / max(elapsed, 1e-6)))
-            )
-            self.bar.update(self.bar.task_ids[0], advance=moved * len(awake))
+            # Grow the budget at most eightfold per call: the first call includes compilation, and
+            # short calls are a poor estimate of the rate.
+            affordable = int(max(moved, 1) * _SECONDS_PER_CALL / max(elapsed, 1e-6))
+            budget = max(1, min(8 * budget, affordable))
+            self.bar.update(self.bar.task_ids[0], advance=moved * len(active))
         return run
 
     def _write(
         self,
         rules: Rules,
         run: Run,
-        awake: set[int],
+        active: set[int],
         first: int,
         host: dict[str, np.ndarray],
         rows: int,
     ) -> set[int]:
-        """Store the rows of one call; a run that became too wide has none from there on, and falls
-        asleep.
+        """Store the rows of one call; returns the runs that remain active.
+
+        A run that became too wide is no longer active and has no rows from that step on.
         """
         status, ended = _status(run), np.atleast_1d(np.asarray(run.ended))
-        still = set(awake)
-        for i in awake:
+        still = set(active)
+        for i in active:
             count = rows
             if status[i] == TOO_WIDE:
                 count = int(np.sum(self.recorder.steps[first : first + rows] < ended[i]))
@@ -362,8 +363,8 @@ class _Group:
 def _slots(steps: np.ndarray, at: int, end: int, most: int) -> tuple[list[int], list[int], int]:
     """The slots of one call: which steps to train to, where their rows go, how many rows.
 
-    ``steps`` are the steps of the rows still due, all behind ``at``; a long way to the next is cut
-    at ``end``.
+    ``steps`` are those of the rows not yet recorded, all after ``at``. If the next row lies beyond
+    ``end``, a slot without a row stops there (its place ``most`` is out of range).
     """
     stops = [int(step) for step in steps[:most] if step <= end]
     places = list(range(len(stops)))
@@ -383,7 +384,7 @@ def padded(stops: list[int], places: list[int], size: int) -> tuple[Array, Array
 def _finish_group(
     rules: Rules, run: Run, fixed: Fixed, recorder: Recorder, positions: list[int]
 ) -> None:
-    """Note how each run of a group ended, and keep its model."""
+    """Record how each run of a group ended, and keep its model."""
     last = int(recorder.steps[-1])
     for i, position in enumerate(positions):
         one, frame = run, fixed.frame
@@ -448,13 +449,12 @@ def propose_batch_of_runs(
     runs: int,
     candidates: Sequence[int] = (1, 2, 4, 8),
 ) -> tuple[int, dict[int, float]]:
-    """Measure the CPU time of one step of one run in batches of several sizes.
+    """Measure the CPU time per step and run for batches of several sizes.
 
-    Returns the size of the batch (one, unless another gains 10 %), and milliseconds per step and
-    run by size.
+    Returns the best size (1, unless another gains 10 %), and milliseconds per step and run by size.
     """
     cost: dict[int, float] = {}
-    for size in (w for w in candidates if w == 1 or w <= runs):
+    for size in (candidate for candidate in candidates if candidate == 1 or candidate <= runs):
         chosen = dataclasses.replace(rules, batch_of_runs=size)
         fixed = job.fixed(0) if size == 1 else _stacked([job.fixed(k) for k in range(size)])
         run, _ = advance(
@@ -466,11 +466,11 @@ def propose_batch_of_runs(
                 chosen, start(chosen, fixed, shared), fixed, shared, *padded([10], [0], rules.rows)
             )
         jax.block_until_ready(run)
-        begun = time.process_time()
+        started = time.process_time()
         run, _ = advance(chosen, run, fixed, shared, *padded([60], [rules.rows], rules.rows))
         jax.block_until_ready(run)
-        cost[size] = (time.process_time() - begun) * 1e3 / 50 / size
-    best = min(cost, key=lambda w: cost[w])
+        cost[size] = (time.process_time() - started) * 1e3 / 50 / size
+    best = min(cost, key=lambda size: cost[size])
     return (best if cost[best] < 0.9 * cost[1] else 1), cost
 
 
@@ -499,7 +499,6 @@ def _check_size(
     if need > _BYTES_OF_RECORD:
         raise AttnlabError(
             f"recording {rows} rows of {words} words in {runs} runs needs {need / 2**30:.1f} GiB "
-            "of memory, more than "
-            f"{_BYTES_OF_RECORD / 2**30:.0f}; choose words=…, or record fewer steps with "
-            "when=Every(k) or Logarithmic()"
+            f"of memory, more than {_BYTES_OF_RECORD / 2**30:.0f}; choose words=…, or record fewer "
+            "steps with when=Every(k) or Logarithmic()"
         )

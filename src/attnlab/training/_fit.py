@@ -1,8 +1,7 @@
 """Fitting many small models: sample sizes × step sizes × weight decays in one compiled program.
 
-A learning curve needs thousands of short fits that differ in numbers alone. Here the number of
-samples is a number too (samples beyond it are never drawn), so that a whole grid of fits compiles
-once.
+A learning curve needs thousands of short fits that differ only in numbers. The number of samples is
+traced, too (samples beyond it are never drawn), so a whole grid of fits compiles once.
 """
 
 from __future__ import annotations
@@ -26,16 +25,15 @@ from attnlab._errors import AttnlabError
 
 Loss = Callable[[Any, PyTree], Array]
 Measure = Callable[[Any, PyTree], Mapping[str, Array]]
-_LATE = 0.8  # of the steps: settling compares the loss there with the loss at the end
+_LATE = 0.8  # `settling` compares the loss after this share of the steps with the final loss
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Adam with decoupled weight decay; the step size falls along a cosine to ``end_share`` of
-    where it began.
+    """Adam with decoupled weight decay and a cosine schedule down to ``end_share`` of the step size.
 
     ``optimizer="descent"`` takes plain gradient steps instead, with the same decay and schedule.
-    ``batch_size`` samples a step are drawn with replacement from the samples of the fit; ``None``
+    ``batch_size`` samples per step are drawn with replacement from the samples of the fit; ``None``
     takes all of them.
     """
 
@@ -45,10 +43,14 @@ class Recipe:
     optimizer: str = "adam"
 
     def __post_init__(self):
-        if self.steps < 1 or (self.batch_size is not None and self.batch_size < 1):
-            raise AttnlabError(f"steps={self.steps} and batch_size={self.batch_size} must be ≥ 1")
+        if self.steps < 1:
+            raise AttnlabError(f"steps={self.steps}: expected at least 1")
+        if self.batch_size is not None and self.batch_size < 1:
+            raise AttnlabError(
+                f"batch_size={self.batch_size}: expected at least 1, or None for all"
+            )
         if not 0 <= self.end_share <= 1:
-            raise AttnlabError(f"end_share={self.end_share}: expected a share between 0 and 1")
+            raise AttnlabError(f"end_share={self.end_share}: expected a share from 0 to 1")
         if self.optimizer not in ("adam", "descent"):
             raise AttnlabError(f"optimizer={self.optimizer!r}: expected 'adam' or 'descent'")
 
@@ -79,18 +81,19 @@ def fit_grid(
     together: int = 1,
     dims: Mapping[str, Sequence[str]] | None = None,
 ) -> xr.Dataset:
-    """Fit one model per sample size, step size and weight decay; all start from one draw and see
-    nested samples.
+    """Fit one model per sample size, step size and weight decay.
+
+    All fits start from the same parameters, and their samples are nested.
 
     - ``init(key) → module``, ``loss(model, batch) → scalar`` (the mean over a batch),
-      ``measure(model, checks) → {name: number}``, traced by JAX. Define them once: functions made
-      anew are compiled anew.
-    - ``dims``: the dimensions of what ``measure`` gives as an array instead of a number, such as
+      ``measure(model, checks) → {name: number}``, traced by JAX. Define them once: new functions are
+      compiled again.
+    - ``dims``: the dimensions of arrays that ``measure`` returns, such as
       ``{"map": ("row", "column")}``.
     - ``data``: a PyTree of arrays (samples, …); a fit of size n draws from its first n samples.
-    - ``checks``: what ``measure`` needs: validation and test data.
-    - ``trained(model)``: filter of what moves; by default every floating array.
-    - ``together``: fits computed at once; results are equal bit for bit at equal ``together`` only.
+    - ``checks``: the data for ``measure``, such as validation and test data.
+    - ``trained(model)``: filter of what is trained; by default every floating array.
+    - ``together``: fits computed at once; results are bit for bit equal only for equal ``together``.
 
     Returns every measured name, ``train_loss`` (on the fit's own samples) and ``settling``, its
     relative fall over the last fifth of the steps, with dimensions (size, step_size, weight_decay).
@@ -113,16 +116,16 @@ def fit_grid(
         raise AttnlabError(
             f"sizes={counts}: expected different numbers from 1 to {available}, the samples given"
         )
-    if not step_sizes or min(step_sizes) <= 0 or not weight_decays or min(weight_decays) < 0:
-        raise AttnlabError(
-            f"step_sizes={list(step_sizes)} must be positive and "
-            f"weight_decays={list(weight_decays)} must be ≥ 0"
-        )
+    if not step_sizes or min(step_sizes) <= 0:
+        raise AttnlabError(f"step_sizes={list(step_sizes)}: expected one or more numbers > 0")
+    if not weight_decays or min(weight_decays) < 0:
+        raise AttnlabError(f"weight_decays={list(weight_decays)}: expected one or more numbers ≥ 0")
     if together < 1:
         raise AttnlabError(f"together={together}: expected at least 1")
     grid = np.array(list(product(counts, step_sizes, weight_decays)), np.float64)
     draws = _draws(key, recipe, counts)
     nth_size = np.repeat(np.arange(len(counts)), len(grid) // len(counts))
+    # Full-batch fits of all samples know their size at compile time: they get a faster program.
     entire = (grid[:, 0] == available) & (recipe.batch_size is None)
 
     def fitted(chosen: np.ndarray, entire: bool) -> dict[str, Array]:
@@ -166,16 +169,14 @@ def _labelled(
     rest, own = values.shape[1:], tuple(dims.get(name, ()))
     if len(rest) != len(own):
         raise AttnlabError(
-            f"measure gives {name!r} the shape {rest}, for which dims names {own}: expected a "
-            "number, or as many names "
-            "of dimensions as the array has, such as dims={'map': ('row', 'column')}"
+            f"measure returns {name!r} of shape {rest}, but dims names {own}: expected a number, or "
+            "one name per dimension of the array, such as dims={'map': ('row', 'column')}"
         )
     return ("size", "step_size", "weight_decay", *own), values.reshape(shape + rest)
 
 
 def choose(fits: xr.Dataset, by: str = "valid_loss") -> xr.Dataset:
-    """For each size the fit with the least ``by``, and which ``step_size`` and ``weight_decay`` it
-    had.
+    """For each size, the fit with the smallest ``by``, with its ``step_size`` and ``weight_decay``.
 
     >>> fits = xr.Dataset(
     ...     {"valid_loss": (("size", "step_size", "weight_decay"), [[[2.0, 1.0]]]), "error": (("size", "step_size",
@@ -264,11 +265,10 @@ def _fit_one(
         return eqx.combine(unravel(moving), still, rest)
 
     def own_loss(moving: PyTree) -> Array:
-        """On the fit's own samples; unless they are all, their number is not known when this is
-        compiled.
-        """
+        """Mean loss on the fit's own samples."""
         if entire:
             return loss(whole(moving), data)
+        # The number of samples is traced: evaluate all, one by one, and sum the first `size`.
         each = jax.vmap(
             lambda sample: loss(whole(moving), jax.tree.map(lambda leaf: leaf[None], sample))
         )(own)
@@ -306,8 +306,9 @@ def _fit_one(
 
 
 def _one_vector(start: PyTree) -> tuple[PyTree, Callable[[PyTree], PyTree]]:
-    """All that moves as one vector, which the optimiser moves in fewer operations; left alone if
-    types differ.
+    """The trained arrays as one vector, which takes the optimiser fewer operations.
+
+    Arrays of different types stay as they are.
     """
     if len({leaf.dtype for leaf in jax.tree.leaves(start)}) > 1:
         return start, lambda moving: moving
@@ -315,25 +316,23 @@ def _one_vector(start: PyTree) -> tuple[PyTree, Callable[[PyTree], PyTree]]:
 
 
 def _first(size: Int[Array, ""], leaf: Array) -> Array:
-    """The first ``size`` samples, and the first one instead of the others: not even a NaN of theirs
-    is seen.
-    """
-    return leaf.at[jnp.where(jnp.arange(leaf.shape[0]) < size, jnp.arange(leaf.shape[0]), 0)].get()
+    """The first ``size`` samples; the first one replaces all others, so that no nan of theirs leaks."""
+    number = jnp.arange(leaf.shape[0])
+    return leaf.at[jnp.where(number < size, number, 0)].get()
 
 
 def _taken(data: PyTree, places: Int[Array, "batch"]) -> PyTree:
-    """The samples at these places, which exist."""
+    """The samples at these places, which must exist."""
     return jax.tree.map(lambda leaf: leaf.at[places].get(mode="promise_in_bounds"), data)
 
 
 def _draws(
     key: Key[Array, ""], recipe: Recipe, counts: Sequence[int]
 ) -> Int[np.ndarray, "sizes steps batch"] | None:
-    """The places of every step's samples, per size of a fit: drawn ahead, by a program that all
-    fits share.
+    """The places of every step's samples, per sample size: drawn ahead, by one compiled program.
 
-    Drawing them within the step costs more than the gradient of a small model, and takes as long to
-    compile.
+    Drawing them within the step would cost more than the gradient of a small model, and as much
+    compilation time.
     """
     if recipe.batch_size is None:
         return None

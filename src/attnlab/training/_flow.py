@@ -15,9 +15,8 @@ from attnlab.training._optimizers import GradientFlow
 from attnlab.training._probes import AbstractProbe, Moment, first_memories, measured
 from attnlab.training._problem import Trained
 
-_STAGES = (
-    6  # gradient evaluations of one Tsit5 step: seven stages, the last is the next step's first
-)
+# Gradient evaluations per Tsit5 step: of its seven stages, the last is the first of the next step.
+_STAGES = 6
 
 
 @functools.partial(jax.jit, static_argnames=("flow", "probes"))
@@ -28,9 +27,7 @@ def solve_flow(
     shared: Shared,
     times: Float[Array, "rows"],
 ) -> tuple[dict[str, Array], Trained, Array, Array]:
-    """Rows at the given times, final coordinates, number of gradient evaluations, whether it
-    succeeded.
-    """
+    """Rows at the given times, final coordinates, number of gradient evaluations, and success."""
     frame = fixed.frame
 
     def velocity(time: Any, trained: Trained, args: Any) -> Trained:

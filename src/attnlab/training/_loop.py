@@ -1,5 +1,7 @@
-"""The training loop, written once: compiled, resumable from slot to slot, for one run or a batch of
-runs.
+"""The compiled training loop, for one run or a batch of runs.
+
+A compiled call goes through a few *slots*: each trains to a given step and records a row there. The
+host (``_drive``) chooses the slots, so that calls stay short, and resumes a run in the next call.
 """
 
 from __future__ import annotations
@@ -27,16 +29,16 @@ from attnlab.training._probes import (
 )
 from attnlab.training._problem import AbstractFrame, AbstractObjective, Evaluation, Trained
 
-RUNNING, STOPPED_EARLY, NON_FINITE, TOO_WIDE, HALTED = 0, 1, 2, 3, 4
+RUNNING, STOPPED_EARLY, NON_FINITE, TOO_WIDE, SUSPENDED = 0, 1, 2, 3, 4
 Order = Int[Array, "examples"] | None
 
 
 @dataclass(frozen=True)
 class EarlyStopping:
-    """Stop after ``patience`` recorded rows without a lower loss on ``split``; the best parameters
-    are restored.
+    """Stop after ``patience`` recorded rows without a lower loss on ``split``.
 
-    A loss counts as lower when it improves by more than ``min_delta``.
+    The best parameters are restored. A loss counts as lower if it improves by more than
+    ``min_delta``.
     """
 
     split: str = "valid"
@@ -44,14 +46,14 @@ class EarlyStopping:
     min_delta: float = 0.0
 
     def __post_init__(self):
-        if self.patience < 1 or self.min_delta < 0:
-            raise AttnlabError(
-                f"patience={self.patience} must be ≥ 1 and min_delta={self.min_delta} must be ≥ 0"
-            )
+        if self.patience < 1:
+            raise AttnlabError(f"patience={self.patience}: expected at least 1")
+        if self.min_delta < 0:
+            raise AttnlabError(f"min_delta={self.min_delta}: expected a number ≥ 0")
 
 
 class Best(NamedTuple):
-    """The best parameters so far, by early stopping's loss."""
+    """The best parameters so far, by the loss that early stopping watches."""
 
     loss: Float[Array, ""]
     step: Int[Array, ""]
@@ -62,8 +64,8 @@ class Best(NamedTuple):
 class Run(NamedTuple):
     """Everything that changes in a run.
 
-    ``evaluation`` is that of the present step, except in a ``fresh`` run, which has yet to be
-    evaluated where it is.
+    ``evaluation`` belongs to the current step. In a ``fresh`` run it has not been computed yet: the
+    next move only evaluates, so that the step is compiled once and serves both cases.
     """
 
     step: Int[Array, ""]
@@ -79,7 +81,7 @@ class Run(NamedTuple):
 
 
 class Fixed(NamedTuple):
-    """What one run keeps: its frame, and the key of its minibatches."""
+    """What stays constant in one run: its frame, and the key of its minibatches."""
 
     frame: AbstractFrame
     key: Key[Array, ""]
@@ -93,7 +95,7 @@ class Shared(NamedTuple):
     words: Int[Array, "chosen"]
 
     def guarding(self, on: bool) -> Shared:
-        """The same with or without the objectives' guards."""
+        """The same with or without the guards of the objectives."""
         return Shared(
             self.objective.guarding(on),
             {name: part.guarding(on) for name, part in self.splits.items()},
@@ -103,11 +105,11 @@ class Shared(NamedTuple):
 
 @dataclass(frozen=True)
 class Rules:
-    """What decides the compiled program.
+    """The static arguments of the compiled program.
 
-    The ordinary program has no room for scores that are too wide for its fast formulas: a run that
-    meets them halts as ``TOO_WIDE`` before that step is recorded or left. The ``guarded`` program
-    takes such runs further.
+    The ordinary program cannot handle scores that are too wide for its fast formulas: a run that
+    meets them halts as ``TOO_WIDE``, before that step is recorded. The ``guarded`` program continues
+    such runs.
     """
 
     optimizer: Descent
@@ -131,7 +133,7 @@ def _running(run: Run) -> Bool[Array, ""]:
 def _evaluated(
     rules: Rules, fixed: Fixed, shared: Shared, trained: Trained, step: Int[Array, ""], order: Order
 ) -> Evaluation:
-    """Loss and gradient of a step; a minibatch is the step's piece of the epoch's random order."""
+    """Loss and gradient of a step; a minibatch is the step's slice of the epoch's random order."""
     batch = None
     if rules.batch_size is not None and order is not None:
         start = (step % (shared.objective.examples // rules.batch_size)) * rules.batch_size
@@ -142,7 +144,7 @@ def _evaluated(
 def _reshuffled(
     rules: Rules, fixed: Fixed, shared: Shared, step: Int[Array, ""], order: Order
 ) -> Order:
-    """A new order at the start of each epoch, from the run's key and the epoch's number alone."""
+    """A new order at the start of each epoch, from the run's key and the epoch number only."""
     if rules.batch_size is None or order is None:
         return None
     examples = shared.objective.examples
@@ -156,7 +158,7 @@ def _reshuffled(
 
 
 def _judged(run: Run) -> Run:
-    """Halt a run whose present evaluation is of no use."""
+    """Halt a run whose current evaluation is invalid or not finite."""
     bad = jnp.where(jnp.isfinite(run.evaluation.loss), RUNNING, NON_FINITE)
     verdict = jnp.where(run.evaluation.wide, TOO_WIDE, bad)
     halts = _running(run) & (verdict != RUNNING)
@@ -180,12 +182,9 @@ def _moment(rules: Rules, run: Run, fixed: Fixed, shared: Shared) -> Moment:
 
 
 def _moved(rules: Rules, run: Run, fixed: Fixed, shared: Shared) -> Run:
-    """Take one step with the present gradient (a fresh run stays where it is), and evaluate where
-    it leads.
-    """
-    with jax.numpy_dtype_promotion(
-        "standard"
-    ):  # some of Optax's rules mix their integer counters with floats
+    """Take one step with the current gradient, and evaluate there; a fresh run only evaluates."""
+    # Some of Optax's rules mix their integer counters with floats.
+    with jax.numpy_dtype_promotion("standard"):
         rule = rules.optimizer.transformation()
         update, state = rule.update(run.evaluation.gradient, run.optimizer, run.trained)
     transition = Transition(_moment(rules, run, fixed, shared), update, rules.optimizer.step_size)
@@ -194,6 +193,7 @@ def _moved(rules: Rules, run: Run, fixed: Fixed, shared: Shared) -> Run:
         state,
         next_memories(rules.probes, run.probes, transition),
     )
+    # A fresh run has no gradient yet. Selecting with `where` keeps one compiled body for both cases.
     before = run.trained, run.optimizer, run.probes
     trained, state, memories = jax.tree.map(
         lambda old, new: jnp.where(run.fresh, old, new), before, after
@@ -214,7 +214,7 @@ def _moved(rules: Rules, run: Run, fixed: Fixed, shared: Shared) -> Run:
 
 
 def _compared(rules: Rules, run: Run, row: dict[str, Array], recorded: Bool[Array, ""]) -> Run:
-    """Early stopping: remember the best parameters, stop when patience is over."""
+    """Early stopping: keep the best parameters, stop when patience is exhausted."""
     if rules.stopping is None or run.best is None:
         return run
     loss = row[f"loss_{rules.stopping.split}"]
@@ -241,7 +241,8 @@ def _start_one(rules: Rules, fixed: Fixed, shared: Shared) -> Run:
     order = (
         None if rules.batch_size is None else jnp.arange(shared.objective.examples, dtype=jnp.int32)
     )
-    # Compiled only where a probe's start needs it, and then in a form that holds everywhere.
+    # XLA drops this evaluation unless a probe's initial memory needs it. It is guarded because the
+    # initial scores may already be too wide.
     first = _evaluated(
         rules,
         fixed,
@@ -278,11 +279,9 @@ def _advance_one(
     places: Int[Array, "slots"],
     count: Int[Array, ""],
 ) -> tuple[Run, dict[str, Array]]:
-    """Go through ``count`` slots: train to ``stops[i]``, then record the row of that step at
-    ``places[i]``.
+    """Go through ``count`` slots: train to ``stops[i]``, then record a row at ``places[i]``.
 
-    A place beyond the last row records nothing: such a slot only gives the caller a chance to look
-    at the clock.
+    A place beyond the last row records nothing: such a slot only returns control to the host.
     """
 
     def one_row(run: Run) -> dict[str, Array]:
@@ -298,7 +297,7 @@ def _advance_one(
             run,
         )
         recorded = places[i] < rules.rows
-        # A row may cost as much as an epoch: none is computed for the clock alone.
+        # A row may cost as much as an epoch: compute it only if it is recorded.
         row = jax.lax.cond(recorded, one_row, nothing, run)
         rows = {name: rows[name].at[places[i]].set(value) for name, value in row.items()}
         run = _compared(rules, run, row, recorded)
@@ -309,6 +308,7 @@ def _advance_one(
     def nothing(_: Run) -> dict[str, Array]:
         return {name: jnp.zeros(s.shape, s.dtype) for name, s in shapes.items()}
 
+    # One row more than needed: slots without a row write there, and it is dropped.
     rows = {name: jnp.zeros((rules.rows + 1, *s.shape), s.dtype) for name, s in shapes.items()}
     run, rows = jax.lax.fori_loop(0, count, slot, (run, rows))
     return run, {name: values[: rules.rows] for name, values in rows.items()}
@@ -316,24 +316,22 @@ def _advance_one(
 
 @functools.partial(jax.jit, static_argnames="rules")
 def start(rules: Rules, fixed: Fixed, shared: Shared) -> Run:
-    """Runs at step 0; ``fixed`` has a leading axis of runs when ``batch_of_runs`` is above one."""
+    """Runs at step 0; ``fixed`` has a leading axis of runs if ``batch_of_runs`` is above one."""
     one, shared = functools.partial(_start_one, rules), shared.guarding(rules.guarded)
-    return (
-        one(fixed, shared)
-        if rules.batch_of_runs == 1
-        else jax.vmap(one, in_axes=(0, None))(fixed, shared)
-    )
+    if rules.batch_of_runs == 1:
+        return one(fixed, shared)
+    return jax.vmap(one, in_axes=(0, None))(fixed, shared)
 
 
-def halted(run: Run) -> Run:
-    """Let no run go on until it is woken."""
-    return run._replace(status=jnp.where(run.status == RUNNING, HALTED, run.status))
+def suspended(run: Run) -> Run:
+    """Stop all running runs until they are resumed."""
+    return run._replace(status=jnp.where(run.status == RUNNING, SUSPENDED, run.status))
 
 
-def woken(run: Run, asleep: Bool[np.ndarray, "*runs"]) -> Run:
-    """Let these runs go on from where they are; each is evaluated there first."""
-    chosen = jnp.asarray(asleep).reshape(run.status.shape)
-    return run._replace(status=jnp.where(chosen, RUNNING, run.status), fresh=run.fresh | chosen)
+def resumed(run: Run, chosen: Bool[np.ndarray, "*runs"]) -> Run:
+    """Resume these runs from their current step; each is evaluated there first."""
+    these = jnp.asarray(chosen).reshape(run.status.shape)
+    return run._replace(status=jnp.where(these, RUNNING, run.status), fresh=run.fresh | these)
 
 
 @functools.partial(jax.jit, static_argnames="rules", donate_argnames="run")

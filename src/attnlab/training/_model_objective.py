@@ -1,6 +1,4 @@
-"""What is trained when it is not word attention: any Equinox module, on any arrays, by its own
-loss.
-"""
+"""The objective of ``train_model``: any Equinox module, any arrays, any loss."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from attnlab.training._problem import AbstractFrame, AbstractObjective, Evaluati
 
 
 class ModelFrame(AbstractFrame):
-    """A module in three: arrays that move, arrays that do not, and what is part of the program."""
+    """A module in three parts: trained arrays, frozen arrays, and static content."""
 
     moving: PyTree
     still: PyTree
@@ -26,19 +24,13 @@ class ModelFrame(AbstractFrame):
 
     @classmethod
     def of(cls, model: eqx.Module, trained: Callable[[Any], PyTree] | None) -> ModelFrame:
-        """Divide a module; ``trained`` gives the filter of what moves, by default all floating
-        arrays.
-        """
+        """Partition a module; ``trained(model)`` filters what is trained, by default all floats."""
         chosen, rest = (model, None) if trained is None else eqx.partition(model, trained(model))
         moving, left = eqx.partition(chosen, eqx.is_inexact_array)
         if not jax.tree.leaves(moving):
+            why = "it has no" if trained is None else "trained(model) is true for no"
             raise AttnlabError(
-                f"nothing of {type(model).__name__} moves: "
-                + (
-                    "it has no floating arrays"
-                    if trained is None
-                    else "trained(model) is true of no floating array"
-                )
+                f"nothing of {type(model).__name__} is trained: {why} floating array"
             )
         still, program = eqx.partition(
             left if rest is None else eqx.combine(left, rest), eqx.is_array
@@ -46,7 +38,7 @@ class ModelFrame(AbstractFrame):
         return cls(moving, still, program)
 
     def initial(self) -> Trained:
-        """The arrays that move."""
+        """The trained arrays."""
         return self.moving
 
     def model(self, trained: Trained) -> Any:
@@ -60,7 +52,7 @@ class ModelFrame(AbstractFrame):
 
 
 class ModelObjective(AbstractObjective[ModelFrame]):
-    """A loss of one's own on a PyTree of arrays whose first axis runs over examples."""
+    """A user-defined loss on a PyTree of arrays whose first axis runs over examples."""
 
     data: PyTree
     function: Callable[[Any, PyTree], Array] = eqx.field(static=True)
@@ -69,14 +61,13 @@ class ModelObjective(AbstractObjective[ModelFrame]):
     def of(
         cls, data: PyTree, function: Callable[[Any, PyTree], Array], dtype: np.dtype, name: str
     ) -> ModelObjective:
-        """Move data to JAX, floating arrays in ``dtype``; ``name`` is what an error calls them."""
+        """Copy data to JAX, floating arrays in ``dtype``; ``name`` is used in errors."""
         arrays = [np.shape(leaf) for leaf in jax.tree.leaves(data)]
         counts = {shape[0] if shape else None for shape in arrays}
-        if len(counts) != 1 or not counts <= {c for c in counts if c}:
+        if len(counts) != 1 or not all(counts):
             raise AttnlabError(
-                f"{name} holds arrays of the shapes {arrays}; expected at least one array, and "
-                "all with the same "
-                "number ≥ 1 of examples along their first axis"
+                f"{name} holds arrays of the shapes {arrays}; expected at least one array, all "
+                "with the same number ≥ 1 of examples along their first axis"
             )
         return cls(jax.tree.map(lambda leaf: as_dtype(jnp.asarray(leaf), dtype), data), function)
 
@@ -86,7 +77,7 @@ class ModelObjective(AbstractObjective[ModelFrame]):
         return jax.tree.leaves(self.data)[0].shape[0]
 
     def guarding(self, on: bool) -> ModelObjective:
-        """Itself: what the loss computes is the user's affair."""
+        """Itself: a user-defined loss has no guard."""
         del on
         return self
 
@@ -102,10 +93,8 @@ class ModelObjective(AbstractObjective[ModelFrame]):
         *,
         context: bool,
     ) -> Evaluation:
-        """Loss and gradient by automatic differentiation, on all examples or on a minibatch of
-        them.
-        """
-        assert not context, "probes that need words are refused before training"
+        """Loss and gradient by automatic differentiation, on all examples or on a minibatch."""
+        assert not context, "train_model checks that no probe needs words"
         data = self.data if batch is None else jax.tree.map(lambda leaf: leaf[batch], self.data)
         loss, gradient = jax.value_and_grad(lambda t: self._cost(frame, t, data))(trained)
         return Evaluation(loss, gradient, None, jnp.zeros((), bool))
@@ -121,9 +110,6 @@ class ModelObjective(AbstractObjective[ModelFrame]):
 
 
 def as_dtype(leaf: Any, dtype: np.dtype) -> Any:
-    """A floating array in the given type; everything else as it is."""
-    return (
-        leaf.astype(dtype)
-        if eqx.is_array(leaf) and jnp.issubdtype(leaf.dtype, jnp.floating)
-        else leaf
-    )
+    """Cast a floating array; everything else is returned unchanged."""
+    floating = eqx.is_array(leaf) and jnp.issubdtype(leaf.dtype, jnp.floating)
+    return leaf.astype(dtype) if floating else leaf

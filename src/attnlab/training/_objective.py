@@ -1,8 +1,8 @@
-"""What is trained: word attention on a corpus, in the coordinates that make a step cheapest.
+"""The objective of ``train``: word attention on a corpus, in the cheapest exact coordinates.
 
-Descent moves ``κ_w`` only along a frozen query and ``ν_w`` only inside the span of a frozen first
-layer. It is then exact to keep one number per word along the query and one per column of that layer
-(docs/theory.md#a2).
+Descent moves ``κ_w`` only along a frozen query, and ``ν_w`` only inside the span of a frozen first
+layer. It is then exact to train one number per word along the query, and one per column of that
+layer (docs/theory.md#a2).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _rows(array: Array, rows: Rows) -> Array:
 
 
 class AbstractScores(eqx.Module):
-    """The scores as a function of what is trained of keys and query."""
+    """The scores as a function of the trained coordinates of keys and query."""
 
     @abc.abstractmethod
     def initial(self) -> Trained:
@@ -53,7 +53,7 @@ class AbstractScores(eqx.Module):
 
     @abc.abstractmethod
     def gradient(self, trained: Trained, ds: Float[Array, "words"]) -> Trained:
-        """What descent follows, from ``∂L/∂s``."""
+        """The gradient in the trained coordinates, from ``∂L/∂s``."""
 
     @abc.abstractmethod
     def gradient_square(self, gradient: Trained) -> Float[Array, ""]:
@@ -65,14 +65,14 @@ class AbstractScores(eqx.Module):
 
 
 class FreeScores(AbstractScores):
-    """Keys and query themselves."""
+    """Keys and query themselves as coordinates."""
 
     keys: Float[Array, "words k"]
     query: Float[Array, "k"]
     parts: tuple[str, ...] = eqx.field(static=True)
 
     def initial(self) -> Trained:
-        """The trained ones of keys and query."""
+        """Keys and query, as far as they are trained."""
         return {name: getattr(self, name) for name in self.parts}
 
     def restore(self, trained: Trained) -> tuple[Array, Array]:
@@ -98,8 +98,11 @@ class FreeScores(AbstractScores):
 
 
 class LineScores(AbstractScores):
-    """Trained keys under a frozen query: ``κ_w = κ_w(0) + b_w q``, ``s_w = s_w(0) + |q|² b_w``, ``ḃ
-    = −∂L/∂s``.
+    """One coordinate ``b_w`` per key, along a frozen query: ``κ_w = κ_w(0) + b_w q``.
+
+    Descent on the keys, ``Δκ_w = −η ∂L/∂s_w q``, is ``Δb_w = −η ∂L/∂s_w``: the gradient in ``b`` is
+    that by the scores, *not* the chain rule's ``|q|² ∂L/∂s``. The metric ``|q|²`` enters where the
+    scores are computed, ``s_w = s_w(0) + |q|² b_w``.
     """
 
     keys: Float[Array, "words k"]
@@ -120,7 +123,7 @@ class LineScores(AbstractScores):
         return _rows(self.start, rows) + self.metric * _rows(trained["along_query"], rows)
 
     def gradient(self, trained: Trained, ds: Array) -> Trained:
-        """``∂L/∂s``: the metric |q|² is applied where the score is read."""
+        """``∂L/∂s``, without the metric (see the class)."""
         del trained
         return {"along_query": ds}
 
@@ -130,7 +133,7 @@ class LineScores(AbstractScores):
 
 
 class AbstractValues(eqx.Module):
-    """The projected table as a function of what is trained of embeddings and head."""
+    """The projected table as a function of the trained coordinates of embeddings and head."""
 
     @abc.abstractmethod
     def initial(self) -> Trained:
@@ -150,13 +153,13 @@ class AbstractValues(eqx.Module):
 
     @abc.abstractmethod
     def table(self, trained: Trained) -> Float[Array, "words columns"]:
-        """The embeddings behind the head's first layer."""
+        """The embeddings after the head's first layer."""
 
     @abc.abstractmethod
     def gradient(
         self, trained: Trained, dtable: Float[Array, "words columns"], dhead: PyTree
     ) -> Trained:
-        """What descent follows, from ``∂L/∂table`` and the head's gradient behind its first layer."""
+        """The gradient in the trained coordinates, from ``∂L/∂table`` and that of the head's rest."""
 
     @abc.abstractmethod
     def gradient_square(self, gradient: Trained) -> Float[Array, ""]:
@@ -164,24 +167,22 @@ class AbstractValues(eqx.Module):
 
 
 class FreeValues(AbstractValues):
-    """Embeddings and head themselves."""
+    """Embeddings and head themselves as coordinates."""
 
     start: Float[Array, "words d"]
     start_head: AbstractHead
     parts: tuple[str, ...] = eqx.field(static=True)
 
     def initial(self) -> Trained:
-        """The trained ones of embeddings and head."""
+        """Embeddings and head, as far as they are trained."""
         full = {"embeddings": self.start, "head": eqx.filter(self.start_head, eqx.is_inexact_array)}
         return {name: full[name] for name in self.parts}
 
     def head(self, trained: Trained) -> AbstractHead:
         """The head."""
-        return (
-            eqx.combine(trained["head"], self.start_head)
-            if "head" in self.parts
-            else self.start_head
-        )
+        if "head" not in self.parts:
+            return self.start_head
+        return eqx.combine(trained["head"], self.start_head)
 
     def embeddings(self, trained: Trained, rows: Rows = None) -> Array:
         """``ν_w``."""
@@ -200,7 +201,7 @@ class FreeValues(AbstractValues):
         return embeddings if projection is None else embeddings @ projection
 
     def gradient(self, trained: Trained, dtable: Array, dhead: PyTree) -> Trained:
-        """``∂L/∂E = ∂L/∂U·Wᵀ`` and ``∂L/∂W = Eᵀ·∂L/∂U`` plus what lies behind the first layer."""
+        """``∂L/∂E = ∂L/∂U·Wᵀ`` and ``∂L/∂W = Eᵀ·∂L/∂U`` plus the gradient of the head's rest."""
         _, pull = jax.vjp(self.table, trained)
         (gradient,) = pull(dtable)
         if "head" in self.parts:
@@ -216,8 +217,10 @@ class FreeValues(AbstractValues):
 
 
 class SpanValues(AbstractValues):
-    """Trained embeddings under a frozen first layer P: ``E = E(0) + A Pᵀ``, ``U = U(0) + A PᵀP``,
-    ``Ȧ = −∂L/∂U``.
+    """Coordinates A of embeddings in the span of a frozen first layer P: ``E = E(0) + A Pᵀ``.
+
+    Descent on the embeddings is ``ΔA = −η ∂L/∂U`` for the table ``U = E P``; the metric ``PᵀP``
+    enters in ``U = U(0) + A PᵀP`` (compare ``LineScores``).
     """
 
     start: Float[Array, "words d"]
@@ -248,7 +251,7 @@ class SpanValues(AbstractValues):
         return self.start_table + trained["along_head"] @ self.metric
 
     def gradient(self, trained: Trained, dtable: Array, dhead: PyTree) -> Trained:
-        """``∂L/∂U``: the metric PᵀP is applied where the table is read."""
+        """``∂L/∂U``, without the metric (see the class)."""
         del trained, dhead
         return {"along_head": dtable}
 
@@ -258,9 +261,7 @@ class SpanValues(AbstractValues):
 
 
 class Frame(AbstractFrame):
-    """What does not move in one run of word attention, and the way from the trained coordinates to
-    the model.
-    """
+    """The constants of one run of word attention, and the map from coordinates to the model."""
 
     keyed: AbstractScores
     valued: AbstractValues
@@ -269,8 +270,9 @@ class Frame(AbstractFrame):
 
     @classmethod
     def of(cls, model: WordAttention, *, reduced: bool) -> Frame:
-        """Choose coordinates for a model; ``reduced`` allows those that only linear optimisers keep
-        exact.
+        """Choose coordinates for a model.
+
+        ``reduced`` allows coordinates that are exact only for linear optimisers.
         """
         parts = model.trained
         if reduced and "keys" in parts and "query" not in parts:
@@ -323,40 +325,43 @@ class Frame(AbstractFrame):
         return jnp.sqrt(square + self.valued.gradient_square(gradient["values"]))
 
 
-class Room(NamedTuple):
-    """How many entries a minibatch may have: what it hardly ever exceeds, and what it cannot.
+class Capacity(NamedTuple):
+    """How many entries a minibatch may have: what it hardly ever exceeds, and the maximum.
 
-    Room for the longest sentences of all at once would be several times what a minibatch needs. The
-    guarded program has it; the ordinary one stops where it would need more (``Evaluation.wide``),
-    and the guarded one goes on.
+    Shapes are static, and capacity for the longest sentences all at once would be several times
+    what a typical minibatch needs. The guarded program has it; the ordinary one halts where it would
+    need more (``Evaluation.wide``), and the guarded one continues.
     """
 
     likely: int
     most: int
 
     @classmethod
-    def of(cls, corpus: Corpus, batch_size: int) -> Room:
-        """``likely`` is exceeded with a probability below 1e-12 a step, by Bernstein's inequality.
+    def of(cls, corpus: Corpus, batch_size: int) -> Capacity:
+        """``likely`` is exceeded with probability below 1e-12 per step, by Bernstein's inequality.
 
         >>> from attnlab.data import Corpus
         >>> corpus = Corpus.from_tokens([["a"]] * 9000 + [[f"w{k}" for k in range(100)]] * 1000, labels=[0, 1] * 5000)
-        >>> Room.of(corpus, 256)
-        Room(likely=7238, most=25600)
+        >>> Capacity.of(corpus, 256)
+        Capacity(likely=7238, most=25600)
         """
         sizes = np.diff(corpus.offsets).astype(np.float64)
         most = int(np.partition(sizes, len(sizes) - batch_size)[len(sizes) - batch_size :].sum())
-        spread, largest, log = batch_size * sizes.var(), sizes.max() - sizes.mean(), -np.log(1e-12)
-        excess = largest * log / 3 + np.sqrt((largest * log / 3) ** 2 + 2 * spread * log)
+        # Bernstein: P(sum > mean + x) ≤ exp(−x²/2 / (v + bx/3)) with variance v of the sum and
+        # largest deviation b of a term. It also holds without replacement. Solve for x.
+        variance, largest = batch_size * sizes.var(), sizes.max() - sizes.mean()
+        log = -np.log(1e-12)
+        excess = largest * log / 3 + np.sqrt((largest * log / 3) ** 2 + 2 * variance * log)
         return cls(min(most, int(np.ceil(batch_size * sizes.mean() + excess))), most)
 
     def entries(self, *, guard: bool) -> int:
-        """The room of a program."""
+        """The number of entries of a program."""
         return self.most if guard else self.likely
 
     def too_small(
         self, offsets: Int[Array, "bounds"], batch: Int[Array, "batch"], *, guard: bool
     ) -> Bool[Array, ""]:
-        """Whether a minibatch has more entries than the program has room for."""
+        """Whether a minibatch has more entries than the program's capacity."""
         if guard or self.likely == self.most:
             return jnp.zeros((), bool)
         return jnp.sum(offsets[batch + 1] - offsets[batch]) > self.likely
@@ -365,20 +370,20 @@ class Room(NamedTuple):
 class WordObjective(AbstractObjective[Frame]):
     """Mean cross-entropy of word attention on a corpus.
 
-    ``guard`` computes with every sentence's own shift where one shift for all could underflow;
-    without it such scores are only reported (``Evaluation.wide``), and the program is half as
+    With ``guard``, each sentence gets its own shift where one shift for all could underflow.
+    Without it, such scores are only reported (``Evaluation.wide``), and the program is half as
     large.
     """
 
     incidence: Incidence
-    room: Room = eqx.field(static=True, default=Room(0, 0))
+    capacity: Capacity = eqx.field(static=True, default=Capacity(0, 0))
     guard: bool = eqx.field(static=True, default=True)
 
     @classmethod
     def of(cls, corpus: Corpus, dtype: jnp.dtype, batch_size: int | None = None) -> WordObjective:
-        """Move a corpus to JAX."""
-        room = Room(0, 0) if batch_size is None else Room.of(corpus, batch_size)
-        return cls(Incidence.of(corpus, dtype), room)
+        """Copy a corpus to JAX."""
+        capacity = Capacity(0, 0) if batch_size is None else Capacity.of(corpus, batch_size)
+        return cls(Incidence.of(corpus, dtype), capacity)
 
     @property
     def examples(self) -> int:
@@ -392,12 +397,12 @@ class WordObjective(AbstractObjective[Frame]):
 
     def guarding(self, on: bool) -> WordObjective:
         """The same data with or without the guard."""
-        return WordObjective(self.incidence, self.room, on)
+        return WordObjective(self.incidence, self.capacity, on)
 
     def chosen(
         self, scores: Float[Array, "words"], fast: Callable[[], Any], safe: Callable[[], Any]
     ) -> Any:
-        """``fast()``, or under the guard ``safe()`` for scores that are too wide for one shift."""
+        """``fast()``, or with the guard ``safe()`` if the scores are too wide for one shift."""
         return guarded(too_wide(scores), fast, safe) if self.guard else fast()
 
     def loss(self, frame: Frame, trained: Trained) -> Float[Array, ""]:
@@ -407,7 +412,7 @@ class WordObjective(AbstractObjective[Frame]):
     def loss_and_logits(
         self, frame: Frame, trained: Trained
     ) -> tuple[Float[Array, ""], Float[Array, "sentences c"]]:
-        """Loss on all sentences, and logits."""
+        """Loss and logits on all sentences."""
         scores, table = frame.scores(trained), frame.valued.table(trained["values"])
         head = frame.valued.head(trained["values"])
         pooled = self.chosen(
@@ -426,8 +431,8 @@ class WordObjective(AbstractObjective[Frame]):
         head = frame.valued.head(trained["values"])
         wide = jnp.zeros((), bool) if self.guard else too_wide(scores)
         if batch is not None:
-            tokens = Tokens.gather(self.incidence, batch, self.room.entries(guard=self.guard))
-            wide = wide | self.room.too_small(
+            tokens = Tokens.gather(self.incidence, batch, self.capacity.entries(guard=self.guard))
+            wide = wide | self.capacity.too_small(
                 self.incidence.by_sentence.offsets, batch, guard=self.guard
             )
             return evaluate_tokens(frame, trained, tokens, context=context, wide=wide)
@@ -442,14 +447,14 @@ class WordObjective(AbstractObjective[Frame]):
 def evaluate_tokens(
     frame: Frame, trained: Trained, tokens: Tokens, *, context: bool, wide: Bool[Array, ""]
 ) -> Evaluation:
-    """Loss and gradient on some sentences, by the literal softmax of each."""
+    """Loss and gradient on some sentences, by a separate softmax for each."""
     scores, table = frame.scores(trained), frame.valued.table(trained["values"])
     raw = _from_tokens(scores, table, frame.valued.head(trained["values"]), tokens, context)
     return _evaluation(frame, trained, raw, wide)
 
 
 def _evaluation(frame: Frame, trained: Trained, raw: Any, wide: Bool[Array, ""]) -> Evaluation:
-    """In the coordinates of the frame, from derivatives by scores, table and head."""
+    """Transform derivatives by scores, table and head to the coordinates of the frame."""
     loss, ds, dtable, dhead, term = raw
     gradient = {
         "scores": frame.keyed.gradient(trained["scores"], ds),
@@ -461,12 +466,12 @@ def _evaluation(frame: Frame, trained: Trained, raw: Any, wide: Bool[Array, ""])
 def cross_entropy(
     logits: Float[Array, "sentences classes"], labels: Int[Array, "sentences"]
 ) -> Float[Array, ""]:
-    """The mean over sentences."""
+    """Mean cross-entropy over sentences."""
     return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
 
 
 def head_gradient(pooled, head, labels):
-    """Loss, and its derivatives by the pooled rows and by the head behind its first layer."""
+    """Loss, and its derivatives by the pooled rows and by the rest of the head."""
     arrays, static = eqx.partition(head, eqx.is_inexact_array)
 
     def cost(pooled, arrays):
@@ -493,13 +498,14 @@ def _from_tokens(scores, table, head, tokens: Tokens, context: bool):
 
 
 def _from_incidence(scores, table, head, incidence: Incidence, context: bool):
+    # Written by hand instead of by `jax.vjp`: two passes over the corpus, forward and back.
     e = jnp.exp(scores - jnp.max(scores))
     pooled, mass = incidence.pool(e, table)
     loss, dpooled, dhead = head_gradient(pooled, head, incidence.labels)
     ds, dtable = incidence.pool_gradient(e, table, pooled, mass, dpooled)
     term = None
     if context:
-        # By its own product, not as a by-product of ds, so that the exact identity can contradict
-        # the gradient.
+        # Computed separately from ds, so that the exact identity is an independent check of the
+        # gradient.
         term = e * incidence.word_sums((_along_context(pooled, dpooled) / mass)[:, None])[:, 0]
     return loss, ds, dtable, dhead, term

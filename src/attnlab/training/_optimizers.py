@@ -1,4 +1,4 @@
-"""How parameters move: gradient descent, any Optax optimiser, gradient flow."""
+"""Optimisers: gradient descent, Adam, any Optax optimiser, gradient flow."""
 
 from __future__ import annotations
 
@@ -10,12 +10,23 @@ import optax
 from attnlab._errors import AttnlabError
 
 
+def check_positive(name: str, value: float) -> None:
+    """Raise an error for a number that is not positive."""
+    if not value > 0:
+        raise AttnlabError(f"{name}={value}: expected a number > 0")
+
+
+def check_weight_decay(value: float) -> None:
+    """Raise an error for a negative weight decay."""
+    if value < 0:
+        raise AttnlabError(f"weight_decay={value}: expected a number ≥ 0")
+
+
 @dataclass(frozen=True)
 class GradientDescent:
-    """``θ ← θ − step_size·(∂L/∂θ + weight_decay·θ)``, with heavy-ball or Nesterov momentum on
-    request.
+    """``θ ← θ − step_size·(∂L/∂θ + weight_decay·θ)``; SGD with minibatches.
 
-    With minibatches this is SGD.
+    Optionally with heavy-ball or Nesterov momentum.
     """
 
     step_size: float = 0.1
@@ -24,18 +35,14 @@ class GradientDescent:
     weight_decay: float = 0.0
 
     def __post_init__(self):
-        if not self.step_size > 0:
-            raise AttnlabError(f"step_size={self.step_size}: expected a positive number")
+        check_positive("step_size", self.step_size)
         if not 0 <= self.momentum < 1:
             raise AttnlabError(f"momentum={self.momentum}: expected 0 ≤ momentum < 1")
-        if self.weight_decay < 0:
-            raise AttnlabError(f"weight_decay={self.weight_decay}: expected a number ≥ 0")
+        check_weight_decay(self.weight_decay)
 
     @property
     def linear(self) -> bool:
-        """Whether the motion is a linear combination of gradients, so that reduced coordinates are
-        exact.
-        """
+        """Whether updates are linear combinations of gradients: reduced coordinates are then exact."""
         return self.weight_decay == 0
 
     def transformation(self) -> optax.GradientTransformation:
@@ -48,7 +55,7 @@ class GradientDescent:
 
 @dataclass(frozen=True)
 class Adam:
-    """Adam (Kingma and Ba, 2015), with decoupled weight decay on request."""
+    """Adam (Kingma and Ba, 2015), optionally with decoupled weight decay."""
 
     step_size: float = 1e-3
     b1: float = 0.9
@@ -56,15 +63,12 @@ class Adam:
     weight_decay: float = 0.0
 
     def __post_init__(self):
-        if not self.step_size > 0 or self.weight_decay < 0:
-            raise AttnlabError(
-                f"step_size={self.step_size} must be positive and "
-                f"weight_decay={self.weight_decay} must be ≥ 0"
-            )
+        check_positive("step_size", self.step_size)
+        check_weight_decay(self.weight_decay)
 
     @property
     def linear(self) -> bool:
-        """Adam rescales every coordinate by itself: reduced coordinates would be another algorithm."""
+        """False: Adam scales each coordinate, so in reduced coordinates it is another algorithm."""
         return False
 
     def transformation(self) -> optax.GradientTransformation:
@@ -76,14 +80,14 @@ class Adam:
 
 @dataclass(frozen=True)
 class OptaxOptimizer:
-    """Any Optax optimiser. ``step_size`` is only what records call the step; the rule has its own."""
+    """Any Optax optimiser. ``step_size`` only labels records; the rule has its own."""
 
     rule: optax.GradientTransformation
     step_size: float = math.nan
 
     @property
     def linear(self) -> bool:
-        """Nothing is known of the rule."""
+        """False: nothing is known about the rule."""
         return False
 
     def transformation(self) -> optax.GradientTransformation:
@@ -95,8 +99,8 @@ class OptaxOptimizer:
 class GradientFlow:
     """``dθ/dτ = −∂L/∂θ``, integrated by Diffrax (Tsit5, adaptive).
 
-    ``step_size`` is the time that one step stands for: step k of a flow is time ``k · step_size``,
-    so that a flow and a descent of equal step size share their axis.
+    ``step_size`` is the duration of one step: step k of a flow is at time ``k · step_size``, so a
+    flow and a descent with equal step size share an axis.
     """
 
     step_size: float = 0.1
@@ -105,15 +109,15 @@ class GradientFlow:
     max_evaluations: int = 100_000
 
     def __post_init__(self):
-        if not self.step_size > 0 or not self.rtol > 0 or not self.atol > 0:
-            raise AttnlabError("step_size, rtol and atol of a gradient flow must be positive")
+        for name in ("step_size", "rtol", "atol"):
+            check_positive(name, getattr(self, name))
 
 
 Descent = GradientDescent | Adam | OptaxOptimizer
 
 
 def as_optimizer(given: object) -> Descent | GradientFlow:
-    """Accept ours and plain Optax transformations."""
+    """One of the optimisers above, or a plain Optax transformation wrapped as one."""
     if isinstance(given, Descent | GradientFlow):
         return given
     if isinstance(given, optax.GradientTransformation):

@@ -1,6 +1,4 @@
-"""Probes: what is recorded. They run inside the compiled loop, so that whole weights are never
-copied out.
-"""
+"""Probes define what is recorded. They run inside the compiled loop: weights are never copied out."""
 
 from __future__ import annotations
 
@@ -24,18 +22,18 @@ Dims = dict[str, tuple[str, ...]]
 
 
 class _NoWords(AttnlabError):
-    """A probe looked at words where the model has none."""
+    """A probe needs words, but the model has none."""
 
 
 class _NoSoftmax(AttnlabError):
-    """A probe of what holds for softmax looked at another attention."""
+    """A probe needs softmax attention, but the model has another normaliser."""
 
 
 class Moment(NamedTuple):
     """A run at one step: parameters, and loss and gradient *of the same step*.
 
-    ``coordinates``, ``data`` and ``parts`` are there for every model; ``frame``, ``objective`` and
-    what is said of words only for word attention.
+    ``coordinates``, ``data`` and ``parts`` exist for every model; ``frame``, ``objective``,
+    ``scores`` and ``embeddings`` only for word attention.
     """
 
     step: Int[Array, ""]
@@ -81,8 +79,8 @@ class Moment(NamedTuple):
             return self.data
         if name not in self.parts:
             raise AttnlabError(
-                f"no split {name!r}; given were {sorted(self.parts) or 'none'} (train(..., "
-                "splits=…))"
+                f"no split {name!r}; expected one of {sorted(self.parts) or 'none'} (pass it as "
+                "splits=…)"
             )
         return self.parts[name]
 
@@ -94,7 +92,7 @@ def _of_words(data: AbstractObjective[Any]) -> WordObjective | BagObjective:
 
 
 class Transition(NamedTuple):
-    """One step: where it started, and by how much the parameters moved."""
+    """One step: the moment before it, and the update of the parameters."""
 
     moment: Moment
     update: Trained
@@ -107,7 +105,7 @@ class AbstractProbe(abc.ABC):
     @property
     @abc.abstractmethod
     def dims(self) -> Dims:
-        """The names recorded, and their dimensions; ``"word"`` stands for the chosen words."""
+        """The recorded names with their dimensions; ``"word"`` is that of the chosen words."""
 
     @property
     @abc.abstractmethod
@@ -133,11 +131,11 @@ class AbstractProbe(abc.ABC):
 
 
 class InstantProbe(AbstractProbe):
-    """A probe of the present moment alone."""
+    """A probe of the current moment, without memory."""
 
     @property
     def every_step(self) -> bool:
-        """It looks only when a row is recorded."""
+        """False: it is evaluated only when a row is recorded."""
         return False
 
     @property
@@ -146,10 +144,10 @@ class InstantProbe(AbstractProbe):
         return False
 
     def initial(self, moment: Moment) -> None:
-        """Nothing to remember."""
+        """No memory."""
 
     def follow(self, memory: None, transition: Transition) -> None:
-        """Nothing to remember."""
+        """No memory."""
 
     def measure(self, memory: None, moment: Moment) -> dict[str, Array]:
         """The row to record."""
@@ -167,7 +165,7 @@ class Scores(InstantProbe):
 
     @property
     def dims(self) -> Dims:
-        """One number a word."""
+        """One number per word."""
         return {"score": ("word",)}
 
     def look(self, moment: Moment) -> dict[str, Array]:
@@ -181,7 +179,7 @@ class Norms(InstantProbe):
 
     @property
     def dims(self) -> Dims:
-        """One number a word."""
+        """One number per word."""
         return {"norm": ("word",)}
 
     def look(self, moment: Moment) -> dict[str, Array]:
@@ -191,19 +189,15 @@ class Norms(InstantProbe):
 
 @dataclass(frozen=True)
 class Attention(InstantProbe):
-    """``attention``: mean attention on each chosen word over the training sentences that contain
-    it.
-    """
+    """``attention``: mean attention on each chosen word, over training sentences that contain it."""
 
     @property
     def dims(self) -> Dims:
-        """One number a word."""
+        """One number per word."""
         return {"attention": ("word",)}
 
     def look(self, moment: Moment) -> dict[str, Array]:
-        """``mean_{n∋w} a_nw``, repeats of a word in one sentence counted together; nan for an
-        absent word.
-        """
+        """``mean_{n∋w} a_nw``; repeats of a word in a sentence are summed, an absent word is nan."""
         s = moment.frame.scores(moment.trained)
         if isinstance(moment.data, BagObjective):
             return {"attention": _attention_in_bags(moment.data, s, moment.words)}
@@ -227,10 +221,9 @@ def _attention_in_bags(data: BagObjective, scores: Array, words: Array) -> Float
     weights, bags = data.weights(scores), data.bags
 
     def of_word(word: Array) -> Array:
-        here = (bags.words == word) & bags.there
-        return jnp.sum(jnp.where(here, weights, 0)) / jnp.sum(jnp.any(here, axis=1)).astype(
-            scores.dtype
-        )
+        here = (bags.words == word) & bags.present
+        sentences = jnp.sum(jnp.any(here, axis=1)).astype(scores.dtype)
+        return jnp.sum(jnp.where(here, weights, 0)) / sentences
 
     return jax.lax.map(of_word, words)
 
@@ -247,16 +240,12 @@ class Loss(InstantProbe):
         return {_named("loss", self.split): ()}
 
     def look(self, moment: Moment) -> dict[str, Array]:
-        """Mean loss (cross-entropy for ``train``); on the training data of full-batch descent it
-        costs nothing.
-        """
+        """Mean loss (cross-entropy for ``train``)."""
+        # Full-batch descent has already computed its training loss.
         if self.split is None and moment.full_batch:
             return {"loss": moment.evaluation.loss}
-        return {
-            _named("loss", self.split): moment.split(self.split).loss(
-                moment.coordinates, moment.trained
-            )
-        }
+        loss = moment.split(self.split).loss(moment.coordinates, moment.trained)
+        return {_named("loss", self.split): loss}
 
 
 @dataclass(frozen=True)
@@ -280,9 +269,7 @@ class Accuracy(InstantProbe):
 
 @dataclass(frozen=True)
 class GradientNorm(InstantProbe):
-    """``gradient_norm``: norm of the gradient that the step follows (the minibatch's), by all that
-    is trained.
-    """
+    """``gradient_norm``: norm of the gradient of the step (of its minibatch), by all trained arrays."""
 
     @property
     def dims(self) -> Dims:
@@ -296,7 +283,7 @@ class GradientNorm(InstantProbe):
 
 @dataclass(frozen=True)
 class Measure(InstantProbe):
-    """A quantity of one's own: ``function(model) → array``, traced by JAX.
+    """A user-defined quantity: ``function(model) → array``, traced by JAX.
 
     >>> probe = Measure("query_norm", lambda model: jnp.linalg.norm(model.query))
     >>> probe.dims
@@ -313,7 +300,7 @@ class Measure(InstantProbe):
         return {self.name: self.axes}
 
     def look(self, moment: Moment) -> dict[str, Array]:
-        """The user's number."""
+        """The user-defined value."""
         value = jnp.asarray(self.function(moment.model()))
         if value.ndim != len(self.axes):
             raise AttnlabError(
@@ -327,7 +314,7 @@ def _named(name: str, split: str | None) -> str:
 
 
 @contextmanager
-def _asked(probe: AbstractProbe) -> Iterator[None]:
+def _explaining(probe: AbstractProbe) -> Iterator[None]:
     try:
         yield
     except _NoWords:
@@ -337,27 +324,27 @@ def _asked(probe: AbstractProbe) -> Iterator[None]:
 
 
 def no_words(probe: AbstractProbe) -> AttnlabError:
-    """The refusal of a probe that needs words."""
+    """The error of a probe that needs words."""
     return AttnlabError(
-        f"the probe {type(probe).__name__} looks at the words of a WordAttention, which this "
-        "model is not; record "
-        "Loss, GradientNorm or Measure(name, function_of_the_model) instead, or use attnlab.train"
+        f"the probe {type(probe).__name__} needs the words of a WordAttention, which this model "
+        "does not have; record Loss, GradientNorm or Measure(name, function_of_the_model) instead, "
+        "or use attnlab.train"
     )
 
 
 def no_softmax(probe: AbstractProbe, why: str) -> AttnlabError:
-    """The refusal of a probe that is about softmax."""
+    """The error of a probe that needs softmax."""
     return AttnlabError(
-        f"the probe {type(probe).__name__} measures what is defined for softmax attention, and "
-        f"{why}; leave it out"
+        f"the probe {type(probe).__name__} is defined for softmax attention only, but {why}; leave "
+        "it out"
     )
 
 
 def first_memories(probes: Sequence[AbstractProbe], moment: Moment) -> tuple[Any, ...]:
-    """What the probes remember at the start."""
+    """The probes' memories at step 0."""
     memories = []
     for probe in probes:
-        with _asked(probe):
+        with _explaining(probe):
             memories.append(probe.initial(moment))
     return tuple(memories)
 
@@ -365,10 +352,10 @@ def first_memories(probes: Sequence[AbstractProbe], moment: Moment) -> tuple[Any
 def next_memories(
     probes: Sequence[AbstractProbe], memories: Sequence[Any], transition: Transition
 ) -> tuple[Any, ...]:
-    """What the probes remember after a step."""
+    """The probes' memories after a step."""
     following = []
     for probe, memory in zip(probes, memories, strict=True):
-        with _asked(probe):
+        with _explaining(probe):
             following.append(probe.follow(memory, transition))
     return tuple(following)
 
@@ -376,9 +363,9 @@ def next_memories(
 def measured(
     probes: Sequence[AbstractProbe], memories: Sequence[Any], moment: Moment
 ) -> dict[str, Array]:
-    """The row of the present step."""
+    """The row of the current step."""
     row: dict[str, Array] = {}
     for probe, memory in zip(probes, memories, strict=True):
-        with _asked(probe):
+        with _explaining(probe):
             row |= probe.measure(memory, moment)
     return row

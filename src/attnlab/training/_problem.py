@@ -1,6 +1,4 @@
-"""What the training loop needs to know of a problem: data with a loss, and a way from coordinates
-to the model.
-"""
+"""Interface between the loop and a problem: data with a loss, and a map from coordinates to models."""
 
 from __future__ import annotations
 
@@ -14,9 +12,9 @@ Trained = PyTree[Float[Array, "..."]]
 
 
 class Evaluation(NamedTuple):
-    """Loss and gradient of one step, with ``Σ_n a_n c_n·g_n`` per word where a probe asks for it.
+    """Loss and gradient of one step, and ``Σ_n a_n c_n·g_n`` per word if a probe needs it.
 
-    ``wide`` says that the fast formulas do not hold here, so that none of the numbers may be used.
+    ``wide`` means that the fast formulas are invalid here: none of the numbers may be used.
     """
 
     loss: Float[Array, ""]
@@ -26,7 +24,7 @@ class Evaluation(NamedTuple):
 
 
 class AbstractFrame(eqx.Module):
-    """What does not move in one run, and the way from the trained coordinates to the model."""
+    """The constants of one run, and the map from trained coordinates to the model."""
 
     @abc.abstractmethod
     def initial(self) -> Trained:
@@ -56,7 +54,7 @@ class AbstractObjective(eqx.Module, Generic[FrameT]):
     def evaluate(
         self, frame: FrameT, trained: Trained, batch: Int[Array, "batch"] | None, *, context: bool
     ) -> Evaluation:
-        """Loss and gradient, on all examples or on a minibatch of them."""
+        """Loss and gradient, on all examples or on a minibatch."""
 
     @abc.abstractmethod
     def loss(self, frame: FrameT, trained: Trained) -> Float[Array, ""]:
@@ -64,6 +62,8 @@ class AbstractObjective(eqx.Module, Generic[FrameT]):
 
     @abc.abstractmethod
     def guarding(self, on: bool) -> AbstractObjective[FrameT]:
-        """The same objective; ``on`` makes it hold everywhere, else ``Evaluation.wide`` tells where
-        it does not.
+        """The same objective with or without its guard.
+
+        With the guard it is valid for all parameters; without, ``Evaluation.wide`` reports where it
+        is not.
         """

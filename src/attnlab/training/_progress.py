@@ -1,4 +1,4 @@
-"""Progress of long work, and a Ctrl-C that ends it cleanly."""
+"""A progress bar, and a clean end on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Rate(ProgressColumn):
 
 @contextmanager
 def progress_bar(shown: bool | None, title: str, total: int) -> Iterator[Progress]:
-    """A bar on standard error with rate and time left; by default only where someone is looking."""
+    """A bar on standard error with rate and remaining time; by default only on a terminal."""
     disable = not (sys.stderr.isatty() if shown is None else shown)
     texts = TextColumn("{task.description}"), TextColumn("{task.fields[runs]}")
     columns = (texts[0], BarColumn(), texts[1], _Rate(), TimeRemainingColumn())
@@ -38,12 +38,10 @@ class Interrupt:
 
 @contextmanager
 def interruptible() -> Iterator[Interrupt]:
-    """Turn the first Ctrl-C into a flag that the loop reads between two compiled calls; a second
-    one raises.
+    """Turn the first Ctrl-C into a flag that the loop reads between compiled calls; a second raises.
 
-    Python cannot interrupt a compiled call, so calls are kept short. Signals are left alone outside
-    the main thread and where somebody else (a sweep, a worker that must not die of its parent's
-    Ctrl-C) already handles them.
+    Signals are left alone outside the main thread, and where another handler is installed (a sweep,
+    or a worker that must survive its parent's Ctrl-C).
     """
     state = Interrupt()
     foreign = signal.getsignal(signal.SIGINT) is not signal.default_int_handler

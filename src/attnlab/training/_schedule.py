@@ -1,4 +1,4 @@
-"""When a row is recorded. Step 0 and the last step always are."""
+"""Schedules: at which steps a row is recorded. Step 0 and the last step always are."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ class At:
         chosen = np.asarray(self.given, np.int64)
         outside = chosen[(chosen < 0) | (chosen > last)]
         if outside.size:
-            raise AttnlabError(f"At: step {outside[0]} lies outside a run of {last} steps")
+            raise AttnlabError(
+                f"At: step {outside[0]}: expected steps from 0 to {last}, the length of a run"
+            )
         return np.unique(np.concatenate([[0], chosen, [last]]))
 
 

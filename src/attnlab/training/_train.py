@@ -1,4 +1,4 @@
-"""The entry for word attention: train many seeds on a corpus, get one labelled data set."""
+"""``train``: word attention on a corpus, many seeds, one labelled data set."""
 
 from __future__ import annotations
 
@@ -55,30 +55,29 @@ def train(
     coordinates: Literal["auto", "explicit"] = "auto",
     progress: bool | None = None,
 ) -> Trajectory[WordAttention]:
-    """Train one model per seed and record what the probes ask for.
+    """Train one model per seed and record what the probes measure.
 
     - ``init``: a configuration, or a function from a JAX key to a model. Run ``k`` gets the key
-      ``fold_in(key(root_seed), k)``, so that it is the same run alone and in any company. Its
-      ``normaliser`` may be any; other than softmax it is computed on padded sentences, without the
-      fast pooling.
-    - ``seeds``: how many runs, or their numbers. ``steps``: length of each.
+      ``fold_in(key(root_seed), k)``, so it does not depend on the other runs. Normalisers other
+      than softmax are computed on padded sentences, without fast pooling.
+    - ``seeds``: the number of runs, or their seeds. ``steps``: the length of each run.
     - ``optimizer``: ``GradientDescent``, ``Adam``, any Optax optimiser, or ``GradientFlow``.
     - ``record``, ``when``, ``words``: what is recorded, at which steps, of which words (all by
       default).
     - ``splits``: further corpora by name, for ``Loss("test")``, ``Accuracy("test")`` and early
       stopping.
-    - ``batch_size``: sentences a step, drawn without replacement in each epoch; ``None`` for all.
+    - ``batch_size``: sentences per step, drawn without replacement in each epoch; ``None`` for all.
       With a batch size, a corpus of ``Corpus.open`` stays on disk and may be larger than memory,
       unless a probe needs all of it at once.
     - ``batch_of_runs``: how many runs are trained together in one compiled call; ``"auto"``
       measures and stores its choice. A run is equal bit for bit whenever ``batch_of_runs``, machine
       and thread count are equal; otherwise it agrees to rounding.
-    - ``coordinates``: ``"auto"`` keeps only what descent moves (exact, and much faster),
-      ``"explicit"`` every number.
-    - ``progress``: a bar on standard error; by default where that is a terminal.
+    - ``coordinates``: ``"auto"`` trains only the coordinates that descent changes (exact, and much
+      faster), ``"explicit"`` all parameters.
+    - ``progress``: a bar on standard error; by default only on a terminal.
 
     Ctrl-C ends the call early and returns what has been recorded. A run whose loss is no longer
-    finite is marked and ends; the others go on.
+    finite ends and is marked; the other runs are unaffected.
 
     >>> from attnlab.data import TopicTask
     >>> task = TopicTask(topics=2, topic_words=1, dictionary=30, noise_words=4)
@@ -147,11 +146,11 @@ class _WordJob(AbstractJob[WordAttention]):
         self._first: dict[int, WordAttention] = {}
 
     def normaliser(self, seed: int) -> AbstractNormaliser:
-        """What makes scores into attention, in every run as in that of this seed."""
+        """The normaliser, which all runs share with the run of this seed."""
         if isinstance(self.init, WordAttentionConfig):
             return word_normaliser(self.init.normaliser)
-        # Kept for its run: a user's function is called once for each seed, since it may do more
-        # than return a model.
+        # Keep the model for its run: a user's function may have side effects, so call it once per
+        # seed.
         self._first[seed] = self._model(run_keys(self.root_seed, seed)[0])
         return self._first[seed].normaliser
 
@@ -178,37 +177,35 @@ class _WordJob(AbstractJob[WordAttention]):
         if wrong:
             raise AttnlabError(
                 f"the model has {wrong[0]} of {rows[wrong[0]]} words but the corpus has "
-                f"{self.words}; "
-                "WordAttentionConfig.for_corpus(corpus) makes one that fits"
+                f"{self.words}; WordAttentionConfig.for_corpus(corpus) has matching sizes"
             )
         logits = jax.eval_shape(
             model.head, jax.ShapeDtypeStruct(model.embeddings.shape[1:], model.embeddings.dtype)
         )
         if logits.shape != (self.classes,):
             raise AttnlabError(
-                f"the head gives logits of shape {logits.shape} but the corpus has {self.classes} "
-                "classes"
+                f"the head returns logits of shape {logits.shape}; expected ({self.classes},), one "
+                "per class of the corpus"
             )
         return cast(model, self.dtype)
 
 
 def _check_probes(normaliser: AbstractNormaliser, record: Sequence[AbstractProbe]) -> None:
-    """Refuse probes of what only softmax has where the attention is another."""
+    """Raise an error for probes that need softmax if the attention is another."""
     for probe in record:
         if normaliser != Softmax() and probe.needs_context:
             raise no_softmax(probe, f"the model's attention is {normaliser.name}")
 
 
 def _check_corpora(coordinates: str, splits: Mapping[str, Corpus], corpus: Corpus) -> None:
-    """Refuse coordinates and splits that mean nothing here."""
+    """Raise an error for unknown coordinates, and for splits that do not match the corpus."""
     if coordinates not in ("auto", "explicit"):
         raise AttnlabError(f"coordinates={coordinates!r}: expected 'auto' or 'explicit'")
     for name, part in splits.items():
         if part.vocabulary != corpus.vocabulary or part.classes != corpus.classes:
             raise AttnlabError(
                 f"the split {name!r} has {len(part.vocabulary)} words and {len(part.classes)} "
-                "classes that are not "
-                f"those of the training data ({len(corpus.vocabulary)} and "
-                f"{len(corpus.classes)}); build both over one "
+                "classes that are not those of the training data "
+                f"({len(corpus.vocabulary)} and {len(corpus.classes)}); build both over one "
                 "vocabulary, or use corpus.split"
             )

@@ -1,4 +1,4 @@
-"""The entry for any Equinox module: the same loop, probes and optimisers as for word attention."""
+"""``train_model``: any Equinox module, with the loop, probes and optimisers of ``train``."""
 
 from __future__ import annotations
 
@@ -43,20 +43,21 @@ def train_model(
     batch_of_runs: int | Literal["auto"] = 1,
     progress: bool | None = None,
 ) -> Trajectory[ModelT]:
-    """Train one module per seed, ``θ ← θ − step_size·∂/∂θ loss(model(θ), batch)``, and record what
-    the probes ask for.
+    """Train one Equinox module per seed and record what the probes measure.
+
+    A step is ``θ ← θ − step_size·∂/∂θ loss(model(θ), batch)``.
 
     - ``init``: a function from a JAX key to an Equinox module. The key of run ``k`` comes from
-      ``fold_in(key(root_seed), k)``, so that it is the same run alone and in any company.
+      ``fold_in(key(root_seed), k)``, so the run does not depend on the other runs.
     - ``loss``: ``loss(model, batch) → scalar``, the *mean* over the batch's examples, traced by
-      JAX. Define it once: a function made anew is compiled anew.
+      JAX. Define it once: a new function is compiled again.
     - ``data``: a PyTree of arrays of shapes (examples, …); a batch has the same structure and
       ``batch_size`` examples. ``splits``: further data of that structure by name, for
       ``Loss("test")`` and early stopping.
-    - ``trained``: ``trained(model) → filter``, a PyTree of booleans (or a prefix of one) that says
-      what moves; by default every floating array. Everything else that the module holds is fixed.
-    - ``record``: ``Loss``, ``GradientNorm``, ``Measure(name, function_of_the_model)`` and probes of
-      one's own; those that look at words belong to ``train``.
+    - ``trained``: ``trained(model) → filter``, a PyTree of booleans (or a prefix of one) that
+      selects what is trained; by default every floating array. Everything else stays fixed.
+    - ``record``: ``Loss``, ``GradientNorm``, ``Measure(name, function_of_the_model)`` and your own
+      probes; probes of words need ``train``.
     - ``dtype``: floating arrays of model and data are rounded to it.
 
     All else is as in ``train``.
@@ -153,21 +154,20 @@ def _check_loss(loss: object) -> None:
         hash(loss)
     except TypeError:
         raise AttnlabError(
-            f"loss={loss!r} cannot be hashed, so JAX cannot tell two of them apart; give a plain "
-            "function "
-            "(model, batch) → mean loss, and put arrays into data"
+            f"loss={loss!r} is not hashable, which JAX needs; give a plain function (model, batch) "
+            "→ mean loss, and put arrays into data"
         ) from None
     if not callable(loss):
         raise AttnlabError(f"loss={loss!r}: expected a function (model, batch) → mean loss")
 
 
 def _check_split(name: str, part: ModelObjective, objective: ModelObjective) -> None:
-    """Refuse a split of another structure than the training data."""
+    """Raise an error for a split whose structure differs from the training data."""
     got, expected = (
         jax.tree.map(lambda leaf: (leaf.shape[1:], str(leaf.dtype)), o.data)
         for o in (part, objective)
     )
     if got != expected:
         raise AttnlabError(
-            f"the split {name!r} has examples of the form {got}, but those of data are {expected}"
+            f"the split {name!r} has examples of the form {got}; expected that of data, {expected}"
         )

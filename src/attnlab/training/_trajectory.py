@@ -1,4 +1,4 @@
-"""What a training call returns."""
+"""The result of a training call."""
 
 from __future__ import annotations
 
@@ -22,27 +22,25 @@ class Trajectory(Generic[ModelT]):
     """Recorded rows of all runs, how each run ended, and the trained models.
 
     - ``data``: one labelled data set with dimensions (seed, step, …). Rows that a run did not reach
-      are nan (never true of a finished run). ``status`` says in a word how each run ended
-      (``finished``, ``stopped early``, ``non-finite``, ``interrupted``, ``not started``),
-      ``reason`` in a sentence, ``last_step`` at which step.
-    - ``models``: the parameters where each run ended (the best ones after early stopping);
-      ``model(seed)`` is one.
+      are nan. ``status`` is how each run ended (``finished``, ``stopped early``, ``non-finite``,
+      ``interrupted``, ``not started``), ``reason`` the same in a sentence, ``last_step`` its last
+      step.
+    - ``models``: the final parameters of each run (the best ones after early stopping);
+      ``model(seed)`` returns one.
     """
 
     data: xr.Dataset
     models: dict[int, ModelT]
 
     def model(self, seed: int) -> ModelT:
-        """The model that the run of this seed ended with."""
+        """The final model of the run with this seed."""
         if seed not in self.models:
-            raise AttnlabError(
-                f"no model of seed {seed}; there are models of the seeds {sorted(self.models)}"
-            )
+            raise AttnlabError(f"no model of seed {seed}; expected one of {sorted(self.models)}")
         return self.models[seed]
 
     @property
     def finished(self) -> bool:
-        """Whether every run went to its end."""
+        """Whether every run finished or stopped early."""
         return all(s in ("finished", "stopped early") for s in self.data.status.values.tolist())
 
 
@@ -53,7 +51,7 @@ class Recorder:
         self.seeds, self.steps = list(seeds), steps
         self.values: dict[str, np.ndarray] = {}
         self.status = ["not started"] * len(self.seeds)
-        self.reason = ["interrupted before this run began"] * len(self.seeds)
+        self.reason = ["interrupted before this run started"] * len(self.seeds)
         self.last_step = np.full(len(self.seeds), -1)
         self.best_step = np.full(len(self.seeds), -1)
         self.per_run: dict[str, np.ndarray] = {}
@@ -69,19 +67,17 @@ class Recorder:
             self.values[name][position, first : first + len(block)] = block
 
     def note(self, position: int, **numbers: float) -> None:
-        """Store numbers that belong to a whole run."""
+        """Store numbers of a whole run."""
         for name, number in numbers.items():
             self.per_run.setdefault(name, np.full(len(self.seeds), np.nan))[position] = number
 
     def end(
         self, position: int, status: str, reason: str, step: int, best_step: int | None = None
     ) -> None:
-        """Say how a run ended, and forget rows that it did not reach."""
-        self.status[position], self.reason[position], self.last_step[position] = (
-            status,
-            reason,
-            step,
-        )
+        """Store how a run ended, and clear rows that it did not reach."""
+        self.status[position] = status
+        self.reason[position] = reason
+        self.last_step[position] = step
         if best_step is not None:
             self.best_step[position] = best_step
         unreached = self.steps >= step if status == "non-finite" else self.steps > step
@@ -109,7 +105,7 @@ class Recorder:
 
 
 def to_host(tree: Any) -> Any:
-    """The same tree with NumPy arrays for leaves; random keys stay what they are."""
+    """The same tree with NumPy arrays as leaves; random keys stay as they are."""
     return jax.tree.map(lambda leaf: np.asarray(leaf) if _has_numbers(leaf) else leaf, tree)
 
 

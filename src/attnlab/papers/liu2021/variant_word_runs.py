@@ -127,9 +127,9 @@ def word_samples(
 ) -> dict[str, Any]:
     """Sentences as rectangles; ``given``: equal weights on the words that matter."""
     bags = Bags.of(corpus, length)
-    x = {"words": bags.words, "there": bags.there}
+    x = {"words": bags.words, "there": bags.present}
     if known is not None:
-        matter = np.isin(np.asarray(bags.words), known) & np.asarray(bags.there)
+        matter = np.isin(np.asarray(bags.words), known) & np.asarray(bags.present)
         x["given"] = jnp.asarray(matter / np.maximum(matter.sum(axis=1, keepdims=True), 1), dtype)
     return {"x": x, "y": bags.labels}
 
