@@ -244,7 +244,7 @@ def test_the_probe_says_where_it_does_not_fit():
     config = WordAttentionConfig.for_corpus(corpus)
     for probe, message in (
         (AttentionEntropy(columns), "for train_model"),
-        (AttentionEntropy(None, Sparsemax()), "the model's attention is softmax; name the same"),
+        (AttentionEntropy(None, Sparsemax()), "expected the model's normaliser, softmax"),
     ):
         with pytest.raises(AttnlabError, match=message):
             train(config, corpus, steps=2, record=(probe,), progress=False)

@@ -282,5 +282,5 @@ def test_what_cannot_be_looked_at_is_refused(run):
         competition(data.isel(seed=0), corpus, [])
     single = Corpus.from_tokens([["a"], ["b"]], [0, 1])
     model = WordAttentionConfig.for_corpus(single).init(jax.random.key(0))
-    with pytest.raises(AttnlabError, match="one word only"):
+    with pytest.raises(AttnlabError, match="only one word"):
         deletion_test(model, single, seed=0)

@@ -1,6 +1,4 @@
-"""The complexity lens: how many samples a model needs, as functions of scores with dims (seed,
-size).
-"""
+"""Sample complexity: how many samples a model needs, from scores with dims (seed, size)."""
 
 from attnlab.complexity._agreement import RankAgreement, rank_agreement_with
 from attnlab.complexity._back_test import BackTest

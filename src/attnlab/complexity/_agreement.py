@@ -1,4 +1,4 @@
-"""Whether predicted and measured ratios come in the same order, though some are only bounded."""
+"""Rank agreement of predicted and measured ratios, some of which are only bounded."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from attnlab.stats import MIN_RUNS, Interval
 class RankAgreement:
     """Spearman's ρ between predicted and measured ratios over settings.
 
-    - ``value``: the *lowest* ρ found that the bounded measurements allow; ``highest`` the highest;
-      equal if none is;
-    - ``interval``: over resampled settings, from the lowest at its low end to the highest at its
-      high end; [−1, 1] for fewer than 8 settings;
-    - ``predicted``, ``measured``: the values used; ``bounded``: which were "at least" (+1) or "at
-      most" (−1); ``left_out``: how many settings said nothing.
+    - ``value``: the *lowest* ρ found that the bounded measurements allow; ``highest``: the highest;
+      equal if no measurement is only bounded;
+    - ``interval``: over resampled settings; its low end is for the lowest ρ, its high end for the
+      highest; [−1, 1] for fewer than 8 settings;
+    - ``predicted``, ``measured``: the values used; ``bounded``: +1 for "at least", −1 for "at most",
+      0 for exact; ``left_out``: the number of settings without a measured ratio.
     """
 
     value: float
@@ -36,20 +36,15 @@ class RankAgreement:
     left_out: int
 
     def __str__(self) -> str:
-        low, high, level = (
-            self.interval.low,
-            self.interval.high,
-            f"{self.interval.confidence:.0%}".replace("%", " %"),
-        )
-        said = f"rank agreement {self.value:.2f} over {self.measured.size} settings"
-        said += f" ({level} interval {low:.2f} to {high:.2f}"
-        only = int(np.count_nonzero(self.bounded))
-        said += (
-            f"; {only} known only as bounds, taken at their worst; {self.highest:.2f} at their best"
-            if only
-            else ""
-        )
-        return said + (f"; {self.left_out} left out)" if self.left_out else ")")
+        low, high = self.interval.low, self.interval.high
+        confidence = f"{self.interval.confidence:.0%}".replace("%", " %")
+        sentence = f"rank agreement {self.value:.2f} over {self.measured.size} settings"
+        sentence += f" ({confidence} interval {low:.2f} to {high:.2f}"
+        bounds = int(np.count_nonzero(self.bounded))
+        if bounds:
+            sentence += f"; {bounds} known only as bounds, taken at their worst"
+            sentence += f"; {self.highest:.2f} at their best"
+        return sentence + (f"; {self.left_out} left out)" if self.left_out else ")")
 
 
 def rank_agreement_with(
@@ -62,13 +57,12 @@ def rank_agreement_with(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> RankAgreement:
-    """Spearman's ρ of predictions against measured ratios, one of each per setting, resampled over
-    settings.
+    """Spearman's ρ of predictions and measured ratios, one of each per setting.
 
-    ``measured`` are ``SampleRatio`` records, or numbers with masks ``at_least`` and ``at_most`` for
-    those that are bounds; nan (an unknown ratio) is left out. A bounded value may lie anywhere
-    beyond its bound: each is moved to every place among the others in turn, from two starts, until
-    no move lowers (raises) ρ. The low end is what may be claimed.
+    The interval is over resampled settings. ``measured`` are ``SampleRatio`` records, or numbers
+    with masks ``at_least`` and ``at_most`` for bounds; nan (an unknown ratio) is left out. A bounded
+    value may lie anywhere beyond its bound: each in turn is moved to every place among the others,
+    from two starts, until no move lowers (raises) ρ. Only the low end may be claimed.
 
     >>> rank_agreement_with([1, 2, 3, 4], [1.0, 2.0, 3.0, 9.0]).value
     1.0
@@ -92,7 +86,7 @@ def rank_agreement_with(
 def _settings(
     predicted: Any, measured: Any, at_least: Any, at_most: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """Predictions, measurements and on which side they are open, without those that say nothing."""
+    """Predictions, measurements and their open sides, without unknown ratios, and their number."""
     x = np.asarray(predicted, np.float64)
     if len(measured) and all(isinstance(one, SampleRatio) for one in measured):
         y = np.array([one.value for one in measured])
@@ -121,7 +115,7 @@ def _settings(
 
 
 def _spearman(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Correlation of ranks of each row, ties shared; nan where one of the two is constant."""
+    """Correlation of the ranks of each row; nan if one of the two is constant."""
     a, b = (rankdata(np.atleast_2d(each), axis=1) for each in (x, y))
     a, b = a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
     spread = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
@@ -132,11 +126,10 @@ def _spearman(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _place(x: np.ndarray, y: np.ndarray, side: np.ndarray, sign: int) -> np.ndarray:
-    """Measurements with the open ones moved beyond their bounds until no move raises sign · ρ; the
-    best of two starts.
+    """Measurements with the open ones moved beyond their bounds to maximise sign · ρ.
 
-    One start is the bounds themselves, the other has all open values farthest out, in the order
-    that suits ``sign``.
+    A local search from two starts: the bounds themselves, and all open values farthest out, in the
+    order that suits ``sign``.
     """
     far = y.copy()
     rank = rankdata(x) * sign

@@ -1,4 +1,4 @@
-"""Whether a curve is one that a power law can extrapolate."""
+"""Back-tests: does a power law fitted to the first half of a curve predict the second half?"""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ _SURE = 0.995
 class BackTest:
     """How well the first half of the sizes predicted the second.
 
-    - ``predicted``, ``measured``: scores, dims (size,), of the sizes held out;
-    - ``ratio``: predicted over measured *error*, with its interval over seeds (both are resampled
-      together);
-    - ``error``: the greatest of ``max(ratio, 1 / ratio) − 1``; ``coverage``: the share of sizes
-      whose ratio's interval holds 1; ``reach``: the largest size held out over the largest one
-      fitted;
-    - ``passed``: whether ``error`` is at most the tolerance; ``reason`` why not.
+    - ``predicted``, ``measured``: scores, dims (size,), of the held-out sizes;
+    - ``ratio``: predicted over measured *error*, with its interval over seeds (resampled together);
+    - ``error``: the largest ``max(ratio, 1 / ratio) − 1``; ``coverage``: the share of sizes whose
+      interval of the ratio contains 1; ``reach``: the largest held-out size over the largest fitted
+      one;
+    - ``passed``: whether ``error`` is at most the tolerance; ``reason``: why not.
     """
 
     passed: bool
@@ -51,10 +50,9 @@ class BackTest:
 
 @dataclass(frozen=True, eq=False)
 class Falling:
-    """A curve as an error that falls to ``floor`` (``None``: to be fitted), with its resamples over
-    seeds.
+    """A curve as an error that falls to ``floor`` (``None``: to be fitted), with its resamples.
 
-    ``centre`` has shape (sizes,), ``drawn`` (resamples, sizes). Of a rising score, error = ``best``
+    ``centre`` has shape (sizes,), ``drawn`` (resamples, sizes). For a rising score, error = ``best``
     − score.
     """
 
@@ -67,18 +65,14 @@ class Falling:
     seeds: int
 
     def score(self, error: Any) -> Any:
-        """The score that belongs to an error, or the error that belongs to a score: the map is its
-        own inverse.
-        """
+        """The score of an error, or the error of a score: the map is its own inverse."""
         return self.best - error if self.turned else error
 
 
 def as_falling(
     curves: Curves, *, limit: float | None, best: float, resamples: int, seed: int
 ) -> Falling:
-    """The error curve of scores, with resamples; sizes at which the statistic is not finite are
-    left out.
-    """
+    """The error curve of scores, with resamples; sizes without a finite statistic are left out."""
     centre = curves.over_seeds()
     drawn = curves.over_seeds(picks_of(len(curves.values), resamples, seed))
     lift = best if curves.turned else 0.0
@@ -102,9 +96,7 @@ def as_falling(
 
 
 def trouble(data: Falling, *, shape: bool = True) -> str:
-    """Why a curve cannot be extrapolated, before anything is fitted; empty if nothing speaks
-    against it.
-    """
+    """Why a curve cannot be extrapolated, before anything is fitted; empty if it can."""
     least = 7 if data.floor is None else 5
     if len(data.sizes) < least:
         known = "" if data.floor is None else " with a known limit"
@@ -118,10 +110,10 @@ def trouble(data: Falling, *, shape: bool = True) -> str:
 
 
 def _shape_trouble(data: Falling) -> str:
-    """Flat, or not monotone beyond chance."""
+    """Why the shape forbids extrapolation: flat, or not monotone beyond chance."""
     log = np.log(data.centre)
     rises = log[None, :] - log[:, None]
-    rises[np.tril_indices(len(log))] = -np.inf
+    rises[np.tril_indices(len(log))] = -np.inf  # only from smaller to larger sizes
     low, high = np.unravel_index(int(np.argmax(rises)), rises.shape)
     sure = np.mean(data.drawn[:, high] > data.drawn[:, low])
     if rises[low, high] > math.log(_LEAST_FALL) and sure >= _SURE:
@@ -145,7 +137,7 @@ def back_test_of(data: Falling, *, tolerance: float, confidence: float) -> BackT
     drawn = fit_power_laws(data.sizes[:half], data.drawn[:, :half], data.floor).at(held)
     ratio, tail = centre / data.centre[half:], (1 - confidence) / 2
     low, high = np.quantile(drawn / data.drawn[:, half:], [tail, 1 - tail], axis=0)
-    # Curves that a power law fits exactly leave rounding as their only spread.
+    # For curves that a power law fits exactly, the only spread is rounding.
     covered = (low <= 1 + 1e-6) & (high >= 1 - 1e-6)
     error = float(np.exp(np.abs(np.log(ratio)).max()) - 1)
     passed = error <= tolerance

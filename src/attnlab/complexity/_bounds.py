@@ -1,4 +1,4 @@
-"""Candidate predictors of the sample ratio, computed from inputs alone (docs/theory.md#b2)."""
+"""Candidate predictors of the sample ratio, computed from inputs only (docs/theory.md#b2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from attnlab._errors import AttnlabError
 
 @dataclass(frozen=True)
 class Bounds:
-    """Five sizes of a distribution of inputs; fields as in ``BoundRatios``."""
+    """Five quantities of a distribution of inputs; fields as in ``BoundRatios``."""
 
     mean_square: float
     largest_square: float
@@ -23,7 +23,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class BoundRatios:
-    """Each quantity of the raw inputs x over the same of the attended inputs x⊙f(x).
+    """Each quantity of the raw inputs x, divided by that of the attended inputs x⊙f(x).
 
     - ``mean_square``: E‖x‖²; ``largest_square``: max‖x‖²; ``fourth_moment``: √E‖x‖⁴;
     - ``participation``: (tr Σ)² / ‖Σ‖_F²; ``intrinsic_dimension``: tr Σ / λ_max, Σ the covariance
@@ -77,7 +77,8 @@ def bound_ratios(x: Any, attended: Any, *, centred: bool = True) -> BoundRatios:
     raw, seen = (_bounds(each, centred) for each in rows)
     if min(asdict(seen).values()) <= 0:
         raise AttnlabError(
-            "attended inputs are all zero: expected some that are not; is the mask empty?"
+            "attended inputs are all zero: expected some that are not; check that the mask is not "
+            "empty"
         )
     ratios = {name: value / asdict(seen)[name] for name, value in asdict(raw).items()}
     return BoundRatios(**ratios, raw=raw, attended=seen)
@@ -101,7 +102,8 @@ def _bounds(rows: np.ndarray, centred: bool) -> Bounds:
     trace, top = np.trace(gram), np.linalg.eigvalsh(gram)[-1]
     if not top > 0:
         raise AttnlabError(
-            "inputs do not vary between samples: expected a distribution; is the mask empty?"
+            "inputs do not vary between samples: expected a distribution; check that the mask is "
+            "not empty"
         )
     return Bounds(
         mean_square=float(squares.mean()),

@@ -1,7 +1,6 @@
-"""What all measurements of this room share: curves over seeds, their resamples, and what a grid can
-say of a crossing.
+"""Shared by all measurements of sample complexity: curves over seeds, resamples, ranges off a grid.
 
-Inside this room every curve falls: a score that rises is turned upside down when it is read.
+Internally every curve falls: a rising score is negated when it is read (``turned``).
 """
 
 from __future__ import annotations
@@ -15,24 +14,23 @@ import xarray as xr
 from scipy.special import ndtr, stdtrit
 
 from attnlab._errors import AttnlabError
-from attnlab.stats import Interval, crossings
+from attnlab.stats import Interval, check_confidence, crossings
 
 Statistic = Literal["median", "mean"]
 Failed = Literal["worst", "omit"]
 Outcome = Literal["crossed", "not reached", "already met"]
 Kind = Literal["exact", "at least", "at most", "unknown"]
 
-RESAMPLES = 20_000  # so many that no verdict depends on the seed of the resampling
+RESAMPLES = 20_000  # enough that no verdict depends on the seed of the resampling
 _BATCH = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """The scores of one model, as curves that fall: ``values`` has shape (seeds, sizes), ``sizes``
-    increases.
+    """The scores of one model as falling curves: ``values`` (seeds, sizes), increasing ``sizes``.
 
-    ``turned`` says that the scores rise and ``values`` are their negatives; ``missing`` counts the
-    fits without a score, which are +inf in ``values`` (``failed="worst"``) or nan (``"omit"``).
+    ``turned``: the scores rise and ``values`` are their negatives. ``missing``: the number of fits
+    without a score, which are +inf in ``values`` (``failed="worst"``) or nan (``"omit"``).
     """
 
     sizes: np.ndarray
@@ -44,12 +42,13 @@ class Curves:
 
     @property
     def mean_of(self) -> int | None:
-        """Over how many seeds a mean is taken; ``None`` for a median."""
+        """The number of seeds of a mean; ``None`` for a median."""
         return len(self.values) if self.statistic == "mean" else None
 
     def over_seeds(self, picks: np.ndarray | None = None) -> np.ndarray:
-        """The statistic over seeds: shape (sizes,), or (resamples, sizes) for ``picks`` of shape
-        (resamples, seeds).
+        """The statistic over seeds, shape (sizes,).
+
+        With ``picks`` of shape (resamples, seeds): shape (resamples, sizes).
         """
         if picks is None:
             return self._reduce(self.values[None])[0]
@@ -61,22 +60,18 @@ class Curves:
 
     def _reduce(self, values: np.ndarray) -> np.ndarray:
         if not np.isnan(values).any():
-            return (
-                np.median(values, axis=1) if self.statistic == "median" else np.mean(values, axis=1)
-            )
+            reduce = np.median if self.statistic == "median" else np.mean
+            return reduce(values, axis=1)
         with warnings.catch_warnings():
-            # Every picked seed may lack a fit at one size: the answer is nan, which is what the
-            # warning says.
+            # NumPy warns if no picked seed has a fit at some size; nan is the right answer there.
             warnings.simplefilter("ignore", RuntimeWarning)
-            return (
-                np.nanmedian(values, axis=1)
-                if self.statistic == "median"
-                else np.nanmean(values, axis=1)
-            )
+            reduce = np.nanmedian if self.statistic == "median" else np.nanmean
+            return reduce(values, axis=1)
 
     def needed(self, curves: np.ndarray, level: float) -> Needed:
-        """Where each of ``curves``, shape (many, sizes), first meets the level (in the score's own
-        sign).
+        """Where each of ``curves``, shape (many, sizes), first meets the level.
+
+        The level has the sign of the score.
         """
         blank = np.isnan(curves).all(axis=1, keepdims=True)
         rows = np.where(blank, np.inf, curves)
@@ -91,8 +86,7 @@ class Curves:
 
 @dataclass(frozen=True, eq=False)
 class Needed:
-    """What a grid says of needed samples: between ``low`` and ``high``, which are equal where a
-    curve crossed.
+    """The range of needed samples that a grid allows; ``low == high`` where a curve crossed.
 
     Already met at the smallest size n₁: [0, n₁]; not reached at the largest n_L: [n_L, ∞).
     """
@@ -105,9 +99,7 @@ class Needed:
 def read_curves(
     errors: xr.DataArray, *, falling: bool, statistic: Statistic, failed: Failed
 ) -> Curves:
-    """A labelled array with dims (seed, size), checked, sorted by size; sizes that nobody ran are
-    left out.
-    """
+    """A checked array with dims (seed, size), sorted by size, without sizes that were not run."""
     check_choice("statistic", statistic, ("median", "mean"))
     check_choice("failed", failed, ("worst", "omit"))
     if not isinstance(errors, xr.DataArray) or set(errors.dims) != {"seed", "size"}:
@@ -130,7 +122,7 @@ def read_curves(
     sizes, values = sizes[order], values[:, order]
     if values.size == 0:
         raise AttnlabError(
-            "no fit has a score: expected at least one that is not nan; look at why the fits failed"
+            "no fit has a score: expected at least one that is not nan; check why the fits failed"
         )
     if sizes[0] <= 0 or (np.diff(sizes) <= 0).any():
         raise AttnlabError(
@@ -145,13 +137,13 @@ def read_curves(
 
 
 def check_choice(name: str, got: str, choices: tuple[str, ...]) -> None:
-    """Refuse a word that is none of the choices."""
+    """Raise an error for a value that is not among the choices."""
     if got not in choices:
         raise AttnlabError(f"{name}={got!r}: expected one of {', '.join(map(repr, choices))}")
 
 
 def picks_of(seeds: int, resamples: int, seed: int) -> np.ndarray:
-    """Which seeds each resample takes, with replacement: shape (resamples, seeds)."""
+    """The seeds of each resample, drawn with replacement: shape (resamples, seeds)."""
     if resamples < 100:
         raise AttnlabError(f"resamples={resamples}: expected at least 100, commonly 20000")
     return np.random.default_rng(seed).integers(0, seeds, (resamples, seeds))
@@ -165,21 +157,18 @@ def percentiles(
     *,
     mean_of: int | None = None,
 ) -> Interval:
-    """Percentile interval of a quantity known only to lie in [low, high] in every resample; its
-    ends may be infinite.
+    """Percentile interval of a quantity that lies in [low, high] in every resample.
 
-    ``mean_of``: the curves are means over so many seeds. A resampled mean varies by √((n − 1)/n)
-    too little, and by its normal tails it forgets that the spread is estimated too: the tails are
-    then taken at ``Φ(−√(n/(n − 1)) t)`` (Hesterberg 2015), with Student's t for n − 1. The outer
-    neighbours are taken, not a blend: a blend with infinity says nothing.
+    Its ends may be infinite. ``mean_of``: the curves are means over this many seeds. A resampled
+    mean varies too little, by √((n − 1)/n), and its normal tails ignore that the spread is
+    estimated: the tails are then ``Φ(−√(n/(n − 1)) t)`` (Hesterberg 2015), with Student's t for
+    n − 1.
     """
-    if not 0 < confidence < 1:
-        raise AttnlabError(
-            f"confidence={confidence}: expected a number between 0 and 1, such as 0.95"
-        )
+    check_confidence(confidence)
     tail = (1 - confidence) / 2
     if mean_of is not None and mean_of > 1:
         tail = float(ndtr(-((mean_of / (mean_of - 1)) ** 0.5) * stdtrit(mean_of - 1, 1 - tail)))
+    # The outer neighbours, not an interpolation: it would be meaningless next to an infinite value.
     ends = np.quantile(low, tail, method="lower"), np.quantile(high, 1 - tail, method="higher")
     return Interval(
         low=float(ends[0]), high=float(ends[1]), estimate=estimate, confidence=confidence
@@ -187,7 +176,7 @@ def percentiles(
 
 
 def kind_of(low: float, high: float, least: float = 0.0) -> Kind:
-    """What [low, high] says of a quantity that is at least ``least`` by nature."""
+    """Which kind of statement [low, high] allows on a quantity that cannot be below ``least``."""
     if low == high:
         return "exact"
     if low > least:
@@ -196,10 +185,9 @@ def kind_of(low: float, high: float, least: float = 0.0) -> Kind:
 
 
 def bound_of(low: float, high: float, least: float = 0.0) -> float:
-    """The number that belongs to ``kind_of``: the value, the bound, or nan. Never infinite."""
-    return {"exact": low, "at least": low, "at most": high, "unknown": float("nan")}[
-        kind_of(low, high, least)
-    ]
+    """The number of the statement of ``kind_of``: the value, the bound, or nan; never infinite."""
+    bounds = {"exact": low, "at least": low, "at most": high, "unknown": float("nan")}
+    return bounds[kind_of(low, high, least)]
 
 
 def number(value: float) -> str:

@@ -1,4 +1,4 @@
-"""How needed samples grow with the size of the problem."""
+"""Growth of needed samples with the size of the problem."""
 
 from __future__ import annotations
 
@@ -30,13 +30,12 @@ from attnlab.stats import MIN_RUNS, Interval
 class Exponent:
     """β of n_ε ∝ p^β, by least squares in logs.
 
-    - ``kind`` of ``value``: ``"exact"``; ``"at least"`` or ``"at most"`` where n_ε lies off the
-      grid of sizes for some p; ``"unknown"`` (nan) where the grids leave it open;
+    - ``kind`` of ``value``: ``"exact"``; ``"at least"`` or ``"at most"`` if n_ε lies off the grid of
+      sizes for some p; ``"unknown"`` (nan) if the grids do not bound it;
     - ``interval``: over seeds, resampled for all p together; infinite where grids end;
-    - ``per_seed``: the exponent of each seed's own n_ε, dims (seed,), nan where one of these lies
-      off the grid;
-    - ``needed``: n_ε of each p, in the order of ``features``; ``off_grid``: what lies off the grid,
-      by p.
+    - ``per_seed``: the exponent of each seed's own n_ε, dims (seed,), nan if one lies off the grid;
+    - ``needed``: n_ε of each p, in the order of ``features``; ``off_grid``: the outcomes off the
+      grid, by p.
     """
 
     kind: Kind
@@ -78,11 +77,11 @@ def exponent(
 ) -> Exponent:
     """β of n_ε(p) ∝ p^β for ``errors`` with dims (seed, size, ``dim``): β = Σ_p w_p log n_ε(p).
 
-    ``w_p = (log p − mean) / Σ (log p − mean)²`` are the weights of least squares. Where p's level
-    is not reached, log n is only known to be at least that of its largest size; where it was
-    already met, at most that of the smallest: β then has a range, found by interval arithmetic,
-    instead of dropping p and pretending. Sizes that were not run for one p are nan for all seeds.
-    The interval covers seeds, not whether n_ε is a power of p.
+    ``w_p = (log p − mean) / Σ (log p − mean)²`` are the weights of least squares. If the level is
+    not reached for some p, log n is at least that of its largest size; if it was already met, at
+    most that of the smallest. Instead of dropping such p, β gets a range, by interval arithmetic.
+    Sizes that were not run for one p are nan for all seeds. The interval covers chance over seeds,
+    not whether n_ε is a power of p.
 
     >>> n, p = np.array([8.0, 64.0, 512.0]), np.array([2.0, 4.0, 8.0])
     >>> curve = -np.log(n[:, None] / p**2)
@@ -130,15 +129,13 @@ def exponent(
 
 
 def _slope(weights: np.ndarray, needed: list[Needed]) -> tuple[np.ndarray, np.ndarray]:
-    """The least and the greatest slope that the ranges of needed samples allow, for each resample."""
+    """The smallest and largest slope that the ranges of needed samples allow, for each resample."""
     low = high = np.zeros(len(needed[0].low))
     for weight, one in zip(weights, needed, strict=True):
         if abs(weight) < 1e-12 * np.abs(weights).max():
-            continue
+            continue  # 0 · ∞ would be nan
         with np.errstate(divide="ignore"):
             ends = weight * np.log(one.low), weight * np.log(one.high)
-        low, high = (
-            low + (ends[0] if weight > 0 else ends[1]),
-            high + (ends[1] if weight > 0 else ends[0]),
-        )
+        smaller, larger = ends if weight > 0 else ends[::-1]
+        low, high = low + smaller, high + larger
     return low, high

@@ -1,4 +1,4 @@
-"""Scores at sizes that were not run, by a power law that must first predict sizes that were."""
+"""Scores at sizes that were not run, by a power law that must first pass a back-test."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ _NAN = float("nan")
 
 @dataclass(frozen=True, eq=False)
 class Extrapolation:
-    """What a power law says of a size, or of a level, that was not measured.
+    """The prediction of a power law for a size, or for a level, that was not measured.
 
-    - ``outcome``: ``"extrapolated"``, or ``"cannot be extrapolated"`` for the ``reason``; value and
-      interval are then nan;
-    - ``value``: the score at ``size``, or the number of samples for ``level`` (whichever was
-      given);
-    - ``limit``, ``scale``, ``rate``: score(n) = limit ± scale · n^(−rate), as fitted to the seed
+    - ``outcome``: ``"extrapolated"``, or ``"cannot be extrapolated"`` for the given ``reason``;
+      value and interval are then nan;
+    - ``value``: the score at ``size``, or the number of samples for ``level`` (whichever was given);
+    - ``limit``, ``scale``, ``rate``: score(n) = limit ± scale · n^(−rate), fitted to the seed
       statistic ``curve``;
-    - ``back_test``: how well the first half of the sizes predicted the second; ``None`` where there
-      were too few.
+    - ``back_test``: how well the first half of the sizes predicted the second; ``None`` if there
+      were too few sizes.
     """
 
     outcome: Literal["extrapolated", "cannot be extrapolated"]
@@ -51,23 +50,16 @@ class Extrapolation:
             return f"cannot be extrapolated: {self.reason}"
         largest, tested = float(self.curve["size"].values[-1]), self.back_test
         if self.size is not None:
-            asked, said = (
-                self.size,
-                f"{self.value:.3g} is expected with {number(self.size)} samples",
-            )
+            size, score = self.size, f"{self.value:.3g}"
         else:
-            asked, said = (
-                self.value,
-                f"{self.level:g} is expected with {number(self.value)} samples",
-            )
-        far = asked / largest > tested.reach * 1.001
-        caution = (
-            f"; {asked / largest:.3g}× the largest size, tested only over {tested.reach:.3g}×"
-            if far
-            else ""
-        )
+            size, score = self.value, f"{self.level:g}"
+        caution = ""
+        if size / largest > tested.reach * 1.001:
+            caution = f"; {size / largest:.3g}× the largest size"
+            caution += f", tested only over {tested.reach:.3g}×"
         off = f"{tested.error:.0%}".replace("%", " %")
-        return f"{said} ({span(self.interval)}; back-test off by {off}{caution})"
+        sentence = f"{score} is expected with {number(size)} samples"
+        return f"{sentence} ({span(self.interval)}; back-test off by {off}{caution})"
 
 
 def extrapolate(
@@ -85,19 +77,18 @@ def extrapolate(
     resamples: int = 500,
     seed: int = 0,
 ) -> Extrapolation:
-    """Fit ``e(n) = c + a n^(−b)`` to the seed statistic and read it at ``size``, or find the n of
-    ``level``.
+    """Fit ``e(n) = c + a n^(−b)`` to the seed statistic; evaluate it at ``size``, or solve for ``level``.
 
-    ``errors`` has dims (seed, size). A score that rises (``falling=False``) is read as ``e = best −
-    score``. ``limit`` is the score at n → ∞ if it is known (0 for an error without noise), else c ≥
-    0 is fitted. The fit minimises relative deviations; the interval is the percentile interval over
-    resampled seeds: chance, not misfit.
+    ``errors`` has dims (seed, size). A rising score (``falling=False``) is read as ``e = best −
+    score``. ``limit`` is the score at n → ∞ if it is known (0 for an error without noise); otherwise
+    c ≥ 0 is fitted. The fit minimises relative deviations. The interval is the percentile interval
+    over resampled seeds: it covers chance, not misfit.
 
-    Refused, with the reason: fewer than 7 sizes (5 if the limit is known); a curve that hardly
-    falls, or that rises again beyond chance; a rate at the edge of [0.02, 5]; a level beyond the
-    fitted limit; and a curve whose first half does not predict its second half to within
-    ``tolerance`` (``back_test``; 0.5 is a factor 1.5, over a range that is commonly 8 to 16 times).
-    With a fitted limit this takes many seeds or little noise: give the limit if it is known.
+    Not extrapolated, with the reason: fewer than 7 sizes (5 if the limit is known); a curve that
+    hardly falls, or that rises again beyond chance; a rate at the edge of [0.02, 5]; a level beyond
+    the fitted limit; and a curve whose first half does not predict its second half to within
+    ``tolerance`` (``back_test``; 0.5 is a factor of 1.5, usually over a range of 8 to 16 times).
+    With a fitted limit this takes many seeds or little noise: pass the limit if it is known.
 
     >>> n = 2.0 ** np.arange(4, 12)
     >>> errors = xr.DataArray([8 / n] * 8, dims=("seed", "size"), coords={"size": n})
@@ -106,10 +97,10 @@ def extrapolate(
     """
     if (size is None) == (level is None):
         raise AttnlabError(
-            f"size={size}, level={level}: expected one of the two; the other is what is found"
+            f"size={size}, level={level}: expected exactly one of the two; the other is computed"
         )
     if size is not None and not size > 0:
-        raise AttnlabError(f"size={size}: expected a positive number of samples")
+        raise AttnlabError(f"size={size}: expected a number of samples > 0")
     curves = read_curves(errors, falling=falling, statistic=statistic, failed=failed)
     data = as_falling(curves, limit=limit, best=best, resamples=resamples, seed=seed)
     curve = labelled(curves, curves.over_seeds())
@@ -193,8 +184,9 @@ def back_test(
     resamples: int = 500,
     seed: int = 0,
 ) -> BackTest:
-    """Fit the first half of the sizes (rounded up), predict the second, and compare; arguments as
-    in ``extrapolate``.
+    """Fit the first half of the sizes (rounded up), and compare its prediction with the second half.
+
+    Arguments as in ``extrapolate``.
 
     >>> n = 2.0 ** np.arange(4, 12)
     >>> errors = xr.DataArray([8 / n] * 8, dims=("seed", "size"), coords={"size": n})

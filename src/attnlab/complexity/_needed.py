@@ -31,12 +31,12 @@ class NeededSamples:
     - ``outcome``: ``"crossed"``; ``"not reached"`` on this grid; ``"already met"`` at the smallest
       size, so that ``value`` is only an upper bound;
     - ``value``: the number n (the smallest size if already met, nan if not reached);
-    - ``interval``: of n, over seeds; ``low`` is 0 where it lies below the smallest size, ``high``
-      is infinite where it lies beyond the largest; (0, inf) for fewer than 8 seeds;
-    - ``lasting``: whether the level, once met, is met at every larger size too;
-    - ``per_seed``: each seed's own n, dims (seed,): inf where it does not reach the level, the
-      smallest size where it has already met it; ``share``: of seeds that reach it by themselves,
-      with its exact interval;
+    - ``interval``: of n, over seeds; ``low`` is 0 if it lies below the smallest size, ``high`` is
+      infinite if it lies beyond the largest; (0, inf) for fewer than 8 seeds;
+    - ``lasting``: whether the level, once met, is met at every larger size, too;
+    - ``per_seed``: each seed's own n, dims (seed,): inf if it does not reach the level, the smallest
+      size if it has already met it; ``share``: of seeds that reach it by themselves, with its exact
+      interval;
     - ``curve``: the seed statistic, dims (size,); ``missing``: the number of fits without a score.
     """
 
@@ -68,19 +68,21 @@ class NeededSamples:
             span(self.interval, beyond) if seeds >= MIN_RUNS else f"no interval from {seeds} seeds"
         )
         if self.outcome == "crossed":
-            said = f"{self.level:g} is reached with {number(self.value)} samples ({known}; {reach})"
+            sentence = (
+                f"{self.level:g} is reached with {number(self.value)} samples ({known}; {reach})"
+            )
         elif self.outcome == "already met":
-            said = f"{self.level:g} is already met with the fewest, {number(self.value)} samples ({reach})"
+            sentence = f"{self.level:g} is already met with the fewest, {number(self.value)} samples ({reach})"
         else:
             from_ = self.interval.low if seeds >= MIN_RUNS else 0.0
             start = f"; {self.interval.confidence:.0%} interval from {number(from_)}".replace(
                 "%", " %"
             )
             start = start if 0 < from_ < self.largest else ""
-            said = f"{self.level:g} is not reached with up to {number(self.largest)} samples ({reach}{start})"
+            sentence = f"{self.level:g} is not reached with up to {number(self.largest)} samples ({reach}{start})"
         if not self.lasting:
-            said += ", and left again at a larger size"
-        return said + (f"; {self.missing} fits have no score" if self.missing else "")
+            sentence += ", and left again at a larger size"
+        return sentence + (f"; {self.missing} fits have no score" if self.missing else "")
 
 
 def needed_samples(
@@ -94,20 +96,19 @@ def needed_samples(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> NeededSamples:
-    """n_ε: where the seed statistic of ``errors`` first meets ``level``, linear in log n between
-    sizes.
+    """n_ε: where the seed statistic of ``errors`` first meets ``level``, interpolated in log n.
 
-    ``errors`` has dims (seed, size). ``falling=False`` for a score that rises, such as accuracy.
+    ``errors`` has dims (seed, size). ``falling=False`` for a rising score, such as accuracy.
     ``statistic`` over seeds: the median for regression errors, the mean for accuracies. The
-    interval is the percentile interval over resampled seeds, with Student's tails for a mean; a
+    interval is the percentile interval over resampled seeds, with Student's tails for a mean. A
     resample that does not reach the level counts as infinite, one that has already met it as zero,
-    so that both ends stay honest. It covers chance in data and training, not the interpolation
-    between sizes: on a grid of factor 2 the n of an error that falls as 1/n is up to about 6 % too
-    large.
+    so neither end is too narrow. The interval covers chance in data and training, not the
+    interpolation between sizes: on a grid of factor 2 the n of an error that falls as 1/n is up to
+    about 6 % too large.
 
-    A nan is a fit that failed: ``failed="worst"`` counts it as a fit that has not met the level
-    (the mean of such a size is then not met), ``"omit"`` leaves it out; either way it is counted in
-    ``missing``. A size without any score is not part of the grid.
+    A nan is a failed fit: ``failed="worst"`` counts it as not having met the level (nor does the
+    mean at its size), ``"omit"`` leaves it out; both count it in ``missing``. A size without any
+    score is not part of the grid.
 
     >>> errors = xr.DataArray([[1.0, 0.4, 0.2]] * 8, dims=("seed", "size"), coords={"size": [10, 100, 1000]})
     >>> print(needed_samples(errors, 0.3))
@@ -121,7 +122,7 @@ def needed_samples(
 
 
 def needed_of(curves: Curves, level: float, drawn: Needed, confidence: float) -> NeededSamples:
-    """The record of one model, given what its resamples needed."""
+    """The record of one model, from the needed samples of its resamples."""
     centre = curves.over_seeds()
     found, own = curves.needed(centre[None], level), curves.needed(curves.values, level)
     value = float(found.high[0]) if np.isfinite(found.high[0]) else float("nan")

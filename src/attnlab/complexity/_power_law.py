@@ -26,7 +26,7 @@ class PowerLaws:
         )
 
     def size_for(self, level: float) -> np.ndarray:
-        """n of e(n) = level: shape (curves,); infinite where the floor lies at or above the level."""
+        """The n with e(n) = level: shape (curves,); infinite if the floor is at or above the level."""
         above = level - self.floor
         reached = (above > 0) & (self.scale > 0)
         ratio = np.where(reached, above, 1.0) / np.where(reached, self.scale, 1.0)
@@ -35,17 +35,16 @@ class PowerLaws:
 
     @property
     def at_edge(self) -> np.ndarray:
-        """Whether the rate lies at an end of the rates that are looked at: then it is no power law."""
+        """Whether the rate lies at an end of the search range: the curve is then not a power law."""
         return (self.rate < RATES[0] * 1.01) | (self.rate > RATES[1] / 1.01)
 
 
 def fit_power_laws(sizes: np.ndarray, curves: np.ndarray, floor: float | None) -> PowerLaws:
-    """Minimise ``Σ_n ((e(n) − curve) / curve)²`` with scale ≥ 0 and the floor known, or fitted and
-    ≥ 0.
+    """Minimise ``Σ_n ((e(n) − curve) / curve)²`` with scale ≥ 0 and a known or fitted floor ≥ 0.
 
-    For a given rate the model is linear in floor and scale, so that only the rate is searched: on a
-    grid over [0.02, 5], then ever closer around the best. Nothing depends on a start, and all
-    curves, shape (curves, sizes), are fitted together.
+    For a given rate the model is linear in floor and scale, so only the rate is searched: on a grid
+    over [0.02, 5], then on finer grids around the best. There is no initial guess, and all curves,
+    shape (curves, sizes), are fitted together.
     """
     unit = float(np.exp(np.log(sizes).mean()))
     x = np.log(sizes / unit)
@@ -66,7 +65,9 @@ def fit_power_laws(sizes: np.ndarray, curves: np.ndarray, floor: float | None) -
 def _profile(
     x: np.ndarray, curves: np.ndarray, rates: np.ndarray, floor: float | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cost, floor and scale that are best for each of ``rates``, shape (curves, rates)."""
+    """The best cost, floor and scale for each of ``rates``, shape (curves, rates)."""
+    # Relative deviations are floor·u + scale·v − 1 with u = 1/curve: the normal equations of two
+    # unknowns, by sums over sizes.
     u = 1 / curves[:, None, :]
     v = np.exp(-rates[:, :, None] * x) * u
     vv, uv, v1 = (v * v).sum(-1), (u * v).sum(-1), v.sum(-1)
@@ -78,8 +79,8 @@ def _profile(
         floors = np.where(
             free > 1e-14 * uu * vv, (u1 * vv - v1 * uv) / np.where(free > 0, free, 1.0), 0.0
         )
-        # A convex cost whose minimum lies outside has its constrained minimum on the boundary:
-        # floor 0, or scale 0, at which the floor is u1 / uu.
+        # The cost is convex: if its minimum violates floor ≥ 0 or scale ≥ 0, the constrained one
+        # lies on the boundary, floor 0 or scale 0. At scale 0 the floor is u1 / uu.
         floors = np.clip(floors, 0.0, u1 / uu)
     scales = np.maximum((v1 - floors * uv) / vv, 0.0)
     cost = ((floors[..., None] * u + scales[..., None] * v - 1) ** 2).sum(-1)

@@ -1,4 +1,4 @@
-"""How many times fewer samples one model needs than another: paired seeds (docs/theory.md#b2)."""
+"""Ratio of the samples that two models need, over paired seeds (docs/theory.md#b2)."""
 
 from __future__ import annotations
 
@@ -34,21 +34,20 @@ WORTHWHILE = 1.25
 
 @dataclass(frozen=True, eq=False)
 class SampleRatio:
-    """``needed(baseline) / needed(other)`` at one level: above 1 where the other model saves
-    samples.
+    """``needed(baseline) / needed(other)`` at one level: above 1 if the other model saves samples.
 
-    - ``kind`` of ``value``: ``"exact"``; ``"at least"`` or ``"at most"`` where one model has not
-      reached the level, or had already met it, on its grid; ``"unknown"`` (value nan) where the
-      grids say nothing. Never infinite;
+    - ``kind`` of ``value``: ``"exact"``; ``"at least"`` or ``"at most"`` if one model has not
+      reached the level, or had already met it, on its grid; ``"unknown"`` (value nan) if the grids
+      do not bound it. Never infinite;
     - ``interval``: over paired seeds; its ends may be 0 or infinite where grids end;
     - ``verdict``: ``"saves"``: the whole interval lies above 1. ``"costs"``: it lies below 1. ``"no
-      advantage"``: it holds 1 and excludes a worthwhile saving (ratio ≥ ``worthwhile``).
-      ``"inconclusive"``: it holds 1 and a worthwhile saving too, because it is wide or because a
-      grid ends. Only ``"saves"`` is an ``advantage``;
+      advantage"``: it contains 1 and excludes a worthwhile saving (ratio ≥ ``worthwhile``).
+      ``"inconclusive"``: it contains both 1 and a worthwhile saving, because it is wide or because
+      a grid ends;
     - ``more_seeds``: for an inconclusive ratio, about how many further seeds would decide it with
-      80 % power; ``None`` where seeds do not help, because the level lies outside of a grid;
-    - ``baseline``, ``other``: each model's needed samples; ``per_seed``: the ratio of each seed's
-      own, dims (seed,), nan where one of the two is only bounded.
+      80 % power; ``None`` if seeds do not help, because the level lies outside a grid;
+    - ``baseline``, ``other``: each model's needed samples; ``per_seed``: the ratio for each seed,
+      dims (seed,), nan if one of the two is only bounded.
     """
 
     kind: Kind
@@ -67,10 +66,8 @@ class SampleRatio:
         return self.verdict == "saves"
 
     def __str__(self) -> str:
-        known = {"exact": "", "at least": "at least ", "at most": "at most ", "unknown": ""}[
-            self.kind
-        ]
-        value = "unknown" if self.kind == "unknown" else f"{known}{number(self.value)}"
+        bound = f"{self.kind} " if self.kind in ("at least", "at most") else ""
+        value = "unknown" if self.kind == "unknown" else f"{bound}{number(self.value)}"
         return (
             f"{_words(self)} (ratio {value}, {span(self.interval)}, level {self.baseline.level:g})"
         )
@@ -89,18 +86,17 @@ def sample_ratio(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> SampleRatio:
-    """The ratio of two models' ``needed_samples`` with its interval; both have dims (seed, size)
-    and the *same seeds*.
+    """The ratio of two models' ``needed_samples``, with its interval.
 
-    Seeds are resampled for both models together, so that what a seed's data does to both cancels.
-    In every resample each model's n is a number or, off its grid, a range ([0, n₁] if already met,
-    [n_L, ∞) if not reached); the ratio then has the range ``[n_low / m_high, n_high / m_low]``. The
-    interval's low end is the low percentile of the low ends, its high end the high percentile of
-    the high ends. Curves that are identical have the ratio 1, reached or not. The two grids of
-    sizes may differ.
+    Both have dims (seed, size) and the *same seeds*. Seeds are resampled for both models together,
+    so common effects of a seed's data cancel. In every resample each model's n is a number or, off
+    its grid, a range ([0, n₁] if already met, [n_L, ∞) if not reached); the ratio then has the range
+    ``[n_low / m_high, n_high / m_low]``. The interval's low end is the low percentile of the low
+    ends, its high end the high percentile of the high ends. Identical curves have the ratio 1,
+    reached or not. The two grids of sizes may differ.
 
-    ``more_seeds`` decide with a probability of about 80 % (``more_runs``), by excluding either 1 or
-    ``worthwhile``.
+    ``more_seeds`` would exclude either 1 or ``worthwhile`` with a probability of about 80 %
+    (``more_runs``).
 
     >>> errors = xr.DataArray([[1.0, 0.4, 0.2]] * 8, dims=("seed", "size"), coords={"size": [10, 100, 1000]})
     >>> print(sample_ratio(errors, errors.assign_coords(size=[5, 50, 500]), 0.3))
@@ -143,7 +139,7 @@ def sample_ratio(
 
 
 def _own(first: Curves, second: Curves, level: float) -> xr.DataArray:
-    """Each seed's own ratio; nan where one of the two is only bounded."""
+    """The ratio for each seed; nan if one of the two is only bounded."""
     low, high = _range(first.needed(first.values, level), second.needed(second.values, level))
     values = np.where(low == high, low, np.nan)
     return xr.DataArray(values, dims="seed", coords={"seed": first.seeds}, name="ratio")
@@ -163,8 +159,8 @@ def _paired(baseline: xr.DataArray, other: xr.DataArray) -> tuple[xr.DataArray, 
     if labelled or baseline.sizes["seed"] != other.sizes["seed"]:
         raise AttnlabError(
             f"the models have {baseline.sizes['seed']} and {other.sizes['seed']} seeds that do "
-            "not pair: expected the "
-            "same seeds in both; fit both with the same seeds, or select those that they share"
+            "not pair: expected the same seeds in both; fit both with the same seeds, or select "
+            "those that they share"
         )
     return baseline, other
 
@@ -176,7 +172,7 @@ def _same(first: Curves, second: Curves) -> bool:
 
 
 def _range(first: Needed, second: Needed) -> tuple[np.ndarray, np.ndarray]:
-    """The least and the greatest ratio that two ranges of needed samples allow."""
+    """The smallest and largest ratio that two ranges of needed samples allow."""
     with np.errstate(divide="ignore"):
         return first.low / second.high, first.high / second.low
 
@@ -190,17 +186,17 @@ def _verdict(interval: Interval, worthwhile: float) -> Verdict:
 
 
 def _more_seeds(kind: Kind, interval: Interval, seeds: int, worthwhile: float) -> int | None:
-    """How many further seeds decide with 80 % power; ``None`` where a grid's end is in the way.
+    """How many further seeds decide with 80 % power; ``None`` if the end of a grid prevents it.
 
     In log ratio: either 1 or a worthwhile saving has to be excluded, and the farther of the two is
-    at least half of their distance away, wherever the truth lies.
+    at least half of their distance away, whatever the true ratio is.
     """
     if kind != "exact":
         return None
     if seeds < MIN_RUNS:
         return MIN_RUNS - seeds
     place, goal = math.log(interval.estimate), math.log(worthwhile)
-    # Where one end is off the grid, the other tells how wide the interval is.
+    # If one end is off the grid, the width of the interval is known from the other.
     ends = [
         abs(math.log(end) - place) for end in (interval.low, interval.high) if 0 < end < math.inf
     ]
@@ -237,7 +233,7 @@ def _words(ratio: SampleRatio) -> str:
 
 
 def _between(low: float, high: float) -> str:
-    """Two shares for a sentence; ``high`` is 1 or infinite where nothing bounds it."""
+    """Two shares for a sentence; ``high`` is 1 or infinite if it is not bounded."""
     first, last = f"{low:.0%}".replace("%", " %"), f"{high:.0%}".replace("%", " %")
     if math.isinf(high) or high == 1:
         return f"at least {first}"

@@ -1,4 +1,4 @@
-"""From learning curves to answers: needed samples, ratios and exponents in one labelled data set."""
+"""Needed samples, ratios and exponents of many learning curves, in one labelled data set."""
 
 from __future__ import annotations
 
@@ -17,18 +17,17 @@ from attnlab.complexity._needed import NeededSamples, needed_samples
 from attnlab.complexity._ratio import SampleRatio, sample_ratio
 from attnlab.stats import CONFIDENCE
 
-# A fit has settled if its late fall is below 5 % of its loss, or below 0.001.
-FALL, SLACK = 0.05, 0.001
+# A fit has settled if its loss fell late by less than 5 %, or by less than 0.001.
+RELATIVE_FALL, ABSOLUTE_FALL = 0.05, 0.001
 _ABSENT = (np.nan, np.nan, np.nan, "not run", 0, 0)
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of learning curves: which ``score`` meets which ``level``, and against which
-    student.
+    """The question to learning curves: where ``score`` meets ``level``, and against which student.
 
-    Regression curves use the seed median of an error that falls, accuracy curves the seed mean of a
-    score that rises.
+    Regression curves use the seed median of a falling error, accuracy curves the seed mean of a
+    rising score.
     """
 
     level: float = 0.1
@@ -39,7 +38,7 @@ class Question:
 
     @property
     def how(self) -> dict[str, Any]:
-        """The options that all measurements of the complexity lens share."""
+        """The options that all measurements of sample complexity share."""
         return {"falling": self.falling, "statistic": self.statistic}
 
 
@@ -51,26 +50,24 @@ def tabulate(
     further: bool = False,
     confidence: float = CONFIDENCE,
 ) -> xr.Dataset:
-    """All answers about students in several settings; ``arms`` are data sets (seed, size) by
-    student and setting.
+    """All answers on students in several settings.
 
-    Returns, with dimensions (student, ``dim``) and more:
+    ``arms`` are data sets (seed, size) by student and setting; ``confidence`` is that of the
+    intervals. Returns, with dimensions (student, ``dim``) and more:
 
-    - what the arms hold: the score, ``settling``, the tuning that was chosen, …, (…, seed, size);
+    - the variables of the arms: the score, ``settling``, the chosen tuning, …, (…, seed, size);
     - ``needed`` with ``needed_low``, ``needed_high`` and ``needed_kind`` (crossed, not reached,
-      already met), ``needed_seeds`` and ``needed_asked`` (seeds that it comes from, and that were
-      asked for), ``needed_own`` of each seed, and ``reached``, the share of seeds that reach the
-      level by themselves;
-    - ``ratio`` of the student ``question.against`` to each, likewise, the ``verdict`` in a
-      word and ``said`` in a sentence;
-    - ``exponent`` of the needed samples in ``dim`` (student), where that is a number and has two
-      values or more;
+      already met), ``needed_seeds`` and ``needed_asked`` (seeds used, and seeds requested),
+      ``needed_own`` of each seed, and ``reached``, the share of seeds that reach the level by
+      themselves;
+    - ``ratio`` of the student ``question.against`` to each, likewise, with its ``verdict`` and the
+      sentence ``said``;
+    - ``exponent`` of the needed samples in ``dim`` (student), if ``dim`` is numeric and has at least
+      two values;
     - ``unsettled``: the share of chosen fits whose loss was still falling;
     - if ``further``, ``extrapolated`` with ``_low`` and ``_high``: the samples that a power law
-      expects for the level, beside the sentence ``extrapolated_said``, which tells its back-test or
-      why there is none.
-
-    ``confidence`` is that of the intervals.
+      predicts for the level, and the sentence ``extrapolated_said`` on its back-test, or on why
+      there is none.
     """
     students = list(dict.fromkeys(student for student, _ in arms))
     settings = list(dict.fromkeys(setting for _, setting in arms))
@@ -126,7 +123,7 @@ def _stacked(
     settings: Sequence[Any],
     dim: str,
 ) -> xr.Dataset:
-    """All arms along (student, dim); sizes and seeds that an arm has not are nan."""
+    """All arms along (student, dim); sizes and seeds that an arm lacks are nan."""
     rows = []
     for student in students:
         row = [arms.get((student, value), xr.Dataset()) for value in settings]
@@ -151,8 +148,7 @@ def _cell(
     question: Question,
     confidence: float,
 ) -> tuple[NeededSamples | None, SampleRatio | None, int]:
-    """Needed samples and ratio of one arm, and how many seeds it was asked for."""
-
+    """Needed samples and ratio of one arm, and the number of seeds requested."""
     if pair not in arms:
         return None, None, 0
     scores, asked = _scores(arms[pair], question.score), arms[pair].sizes["seed"]
@@ -165,8 +161,8 @@ def _cell(
     )
     if first.sizes["seed"] == 0:
         raise AttnlabError(
-            f"{pair[0]!r} and {question.against!r} share no seed at {pair[1]}: nothing can be "
-            "compared"
+            f"{pair[0]!r} and {question.against!r} share no seed at {pair[1]}: expected common "
+            "seeds to compare them"
         )
     both = min(asked, arms[other].sizes["seed"])
     return (
@@ -185,16 +181,14 @@ def _further(arm: xr.Dataset | None, question: Question) -> tuple[float, float, 
 
 
 def _scores(arm: xr.Dataset, name: str) -> xr.DataArray:
-    """The scores of one arm; seeds that did not run are left out, a fit that is not finite counts
-    as the worst.
-    """
+    """The scores of one arm, without seeds that did not run."""
     return arm[name].dropna("seed", how="all")
 
 
 def _numbers(
     found: NeededSamples | SampleRatio | None, asked: int
 ) -> tuple[float, float, float, str, int, int]:
-    """Value, ends of the interval, kind, and from how many seeds of those asked for."""
+    """Value, ends of the interval, kind, seeds used, and seeds requested."""
     if found is None:
         return _ABSENT
     kind = getattr(found, "outcome", None) or getattr(found, "kind", "")
@@ -209,7 +203,7 @@ def _numbers(
 
 
 def _own(found: NeededSamples | SampleRatio | Exponent | None, seeds: np.ndarray) -> np.ndarray:
-    """What each seed gave by itself; nan where it has none."""
+    """The value for each seed; nan where there is none."""
     if found is None:
         return np.full(len(seeds), np.nan)
     return found.per_seed.reindex(seed=seeds).values
@@ -248,25 +242,21 @@ def _unsettled(table: xr.Dataset) -> xr.DataArray:
     """Of the fits that ran, the share whose loss fell late by more than 5 % and by more than 0.001."""
     rest = 1 - table.settling
     fall = table.train_loss * table.settling / rest.where(rest > 0)
-    still = ((table.settling > FALL) & (fall > SLACK)) | ~np.isfinite(table.train_loss)
+    falling = (table.settling > RELATIVE_FALL) & (fall > ABSOLUTE_FALL)
+    still = falling | ~np.isfinite(table.train_loss)
     ran = table.valid_loss.notnull() | table.train_loss.notnull()
     return (still & ran).sum(["seed", "size"]) / ran.sum(["seed", "size"])
 
 
 def end_values(table: xr.Dataset, name: str, **where: Any) -> xr.DataArray:
-    """Estimate and interval of ``name`` at one place, as a criterion of kind ``"interval"`` takes
-    them: dim ``end``.
-    """
+    """Estimate and interval of ``name`` at one place, dim ``end``: for a criterion ``"interval"``."""
     at = table.sel(**where)
     values = [float(at[f"{name}{end}"]) for end in ("", "_low", "_high")]
     found = xr.DataArray(values, dims="end", coords={"end": ["estimate", "low", "high"]})
     attrs: dict[str, Any] = {"kind": str(at[f"{name}_kind"].values)}
     for field in ("seeds", "asked"):
-        attrs[field] = (
-            int(at[f"{name}_{field}"])
-            if f"{name}_{field}" in at
-            else int(table.sizes.get("seed", 0))
-        )
+        stored = f"{name}_{field}"
+        attrs[field] = int(at[stored]) if stored in at else int(table.sizes.get("seed", 0))
     if f"{name}_own" in at:
         attrs["by_seed"] = dict(
             zip(at["seed"].values.tolist(), at[f"{name}_own"].values.tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""The dynamics lens: what theory says of training, as functions of what was recorded."""
+"""Dynamics of training: the theory's laws and predictions as functions of recorded data."""
 
 from attnlab.dynamics._laws import (
     Balance,

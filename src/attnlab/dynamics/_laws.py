@@ -1,6 +1,4 @@
-"""Exact laws of training word attention (docs/theory.md#a4): what descent conserves, and by how
-much it drifts.
-"""
+"""Conservation laws of training word attention (docs/theory.md#a4), and how much descent violates them."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from attnlab.training import AbstractProbe, InstantProbe, Moment, Transition
 class ScoreSum(InstantProbe):
     """``score_sum`` = Σ_w s_w and ``score_total`` = Σ_w |s_w| over *all* words.
 
-    The scores of a softmax have gradients that sum to zero, so Σ_w s_w is conserved (frozen query).
+    Gradients by the scores of a softmax sum to zero, so Σ_w s_w is conserved if the query is frozen.
     """
 
     @property
@@ -36,10 +34,9 @@ class ScoreSum(InstantProbe):
 
 @dataclass(frozen=True)
 class Balance(AbstractProbe):
-    """``balance_drift`` = ‖(EᵀE − WWᵀ) − its start‖_F, and ``head_square`` = ‖WWᵀ‖_F, for the
-    head's first layer W.
+    """``balance_drift`` = ‖(EᵀE − WWᵀ) − its start‖_F, and ``head_square`` = ‖WWᵀ‖_F.
 
-    With a trained first layer the flow conserves EᵀE − WWᵀ.
+    W is the head's first layer. If it is trained, the flow conserves EᵀE − WWᵀ.
     """
 
     @property
@@ -49,7 +46,7 @@ class Balance(AbstractProbe):
 
     @property
     def every_step(self) -> bool:
-        """No: but the start must be remembered."""
+        """False: only the initial value is kept."""
         return False
 
     @property
@@ -63,7 +60,7 @@ class Balance(AbstractProbe):
         return embeddings - head
 
     def follow(self, memory: Array, transition: Transition) -> Array:
-        """The start stays."""
+        """Unchanged."""
         del transition
         return memory
 
@@ -80,7 +77,8 @@ def _squares(moment: Moment) -> tuple[Array, Array]:
     weight = moment.frame.valued.head(moment.trained["values"]).first_weight()
     if weight is None:
         raise AttnlabError(
-            "Balance needs a head with a linear first layer; a head of one's own does not name it"
+            "Balance needs a head with a linear first layer, which a user-defined head does not "
+            "declare; use head='linear' or 'two_layer'"
         )
     embeddings = moment.frame.embeddings(moment.trained)
     return embeddings.T @ embeddings, weight @ weight.T
@@ -101,7 +99,7 @@ class QueryBalance(AbstractProbe):
 
     @property
     def every_step(self) -> bool:
-        """No: but the start must be remembered."""
+        """False: only the initial value is kept."""
         return False
 
     @property
@@ -121,7 +119,7 @@ class QueryBalance(AbstractProbe):
     def follow(
         self, memory: tuple[Array, Array, Array], transition: Transition
     ) -> tuple[Array, Array, Array]:
-        """The start stays."""
+        """Unchanged."""
         del transition
         return memory
 
@@ -142,7 +140,7 @@ class QueryBalance(AbstractProbe):
 
 
 def score_sum_error(data: xr.Dataset) -> xr.DataArray:
-    """``|Σ_w s_w − its start| / Σ_w |s_w|`` at the recorded steps behind the first."""
+    """``|Σ_w s_w − its start| / Σ_w |s_w|`` at the recorded steps after the first."""
     change = abs(data.score_sum - data.score_sum.sel(step=0, drop=True))
     return (change / data.score_total).where(data.step > 0).rename("score_sum_error")
 
@@ -162,8 +160,7 @@ def query_balance_error(data: xr.Dataset) -> xr.DataArray:
 
 
 def order_in_step(step_sizes: np.ndarray, errors: np.ndarray) -> Any:
-    """Fitted exponent p of ``error ∝ step_size^p``; the first axis of ``errors`` runs over the step
-    sizes.
+    """Fitted exponent p of ``error ∝ step_size^p``; axis 0 of ``errors`` runs over step sizes.
 
     >>> float(order_in_step(np.array([0.1, 0.05]), np.array([4e-4, 2e-4])).round(3))
     1.0

@@ -1,15 +1,15 @@
-"""What becomes of the theory of word attention under another normaliser than softmax
-(docs/theory.md#a3, docs/theory.md#a4, docs/theory.md#b5).
+"""The theory of word attention for other normalisers than softmax (docs/theory.md#a3, docs/theory.md#a4,
+docs/theory.md#b5).
 
-Every normaliser here depends on differences of scores alone, so that gradients of the scores sum to
-zero and descent conserves Σ_w s_w under all of them, and under any penalty on attention. The
-relation of score and norm changes its form: with a(s) the attention of a word of score s among m
-words of score 0, the flow dν = a g and ds = |q|² a′(s) ν·g gives
+Every normaliser depends on differences of scores only, so gradients by the scores sum to zero and
+descent conserves Σ_w s_w, also with a penalty on attention. The relation of score and norm takes
+another form: with a(s) the attention of a word of score s among m words of score 0, the flow
+dν = a g and ds = |q|² a′(s) ν·g gives
 
     ``½|q|² (|ν|² − |ν₀|²) = Φ(s) = ∫₀ˢ a(u)/a′(u) du``,
 
-for softmax ``s + (e^s − 1)/m``. A penalty on attention moves scores and not embeddings: it breaks
-the relation.
+for softmax ``s + (e^s − 1)/m``. A penalty on attention changes scores but not embeddings, and so
+breaks the relation.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ from attnlab.training import BagObjective, InstantProbe, ModelObjective, Moment
 
 
 def saturation(normaliser: AbstractNormaliser) -> float:
-    """The score at which a word among words of score 0 has all attention, and at which its score
-    stops: ∞ for softmax.
+    """The score at which a word among words of score 0 gets all attention and stops; ∞ for softmax.
 
     >>> saturation(Sparsemax()), saturation(Entmax15()), saturation(Softmax())
     (1.0, 2.0, inf)
@@ -48,12 +47,11 @@ def saturation(normaliser: AbstractNormaliser) -> float:
 
 
 def sen_potential(score: Any, *, normaliser: AbstractNormaliser, others: Any) -> Any:
-    """``Φ(s) = ∫₀ˢ a/a′`` for a word among ``others`` = m words of score 0; nan where its score
-    does not move.
+    """``Φ(s) = ∫₀ˢ a/a′`` for a word among ``others`` = m words of score 0; nan if s cannot move.
 
     - softmax: ``T s + T² (e^{s/T} − 1)/m``;
     - top-k: the same with m = k − 1, as soon as no two scores are equal;
-    - sparsemax: ``s²/2 + s/m`` up to s = 1, where the word has all attention;
+    - sparsemax: ``s²/2 + s/m`` up to s = 1, where the word gets all attention;
     - entmax-1.5: ``2(G(θ₀) − G(θ))`` up to s = 2, with ``s/2 = cos θ − sin θ/√m``, θ₀ that of s =
       0, and ``G(θ) = (θ + sin θ cos θ)/√m + (log sin θ − ½ sin² θ)/m + ½ sin² θ``;
     - uniform and top-1: scores do not move, and there is no relation.
@@ -91,7 +89,7 @@ def _entmax_potential(score: Any, m: Any) -> Any:
 
 
 def _where(condition: Any, yes: Any, no: Any) -> Any:
-    """``np.where`` that keeps labels."""
+    """``np.where`` that keeps the labels of xarray."""
     return yes.where(condition, no) if hasattr(yes, "dims") else np.where(condition, yes, no)
 
 
@@ -104,10 +102,9 @@ def sen_norm_under(
     initial_norm: Any = 0.0,
     i1: Any = 0.0,
 ) -> Any:
-    """``|q||ν|`` predicted from the score under a normaliser: ``√max(0, 2(Φ(s) + |q|² I₁) +
-    |q|²|ν₀|²)``.
+    """``|q||ν|`` predicted from the score: ``√max(0, 2(Φ(s) + |q|² I₁) + |q|²|ν₀|²)``.
 
-    With softmax it is ``sen_norm``.
+    For softmax this is ``sen_norm``.
 
     >>> round(float(sen_norm_under(0.5, normaliser=Sparsemax(), others=20, query_norm=1.0)), 6)
     0.547723
@@ -118,17 +115,16 @@ def sen_norm_under(
 
 @dataclass(frozen=True)
 class AttentionEntropy(InstantProbe):
-    """``entropy``, mean over the rows of attention, and ``entropy_least``, that of the most
-    concentrated row.
+    """``entropy``, the mean over rows of attention, and ``entropy_least``, its smallest value.
 
-    Under softmax also ``entropy_bound``: the mean of the least entropies that the norms of the
-    centred logits allow. A head is near collapse where the bound is: whatever its scores, entropy
-    cannot fall while logits stay small.
+    For softmax also ``entropy_bound``: the mean of the smallest entropies that the norms of the
+    centred logits allow. Entropy cannot collapse while the bound is high, that is, while logits
+    stay small.
 
     - ``logits``: ``logits(model, data) → (…, words)``, a row per query, −∞ where there is no word;
       ``data`` are the training data of ``train_model``. ``None`` for the word attention of
       ``train``: a row per sentence.
-    - ``normaliser``: the one by which the model's attention comes of them.
+    - ``normaliser``: the model's normaliser of these logits.
 
     >>> def rows(model, data):
     ...     return jnp.swapaxes(jax.vmap(model.layer.logits)(data["x"]), 1, 2)
@@ -146,7 +142,7 @@ class AttentionEntropy(InstantProbe):
         return {"entropy": (), "entropy_least": ()} | bound
 
     def look(self, moment: Moment) -> dict[str, Array]:
-        """Entropies of all rows, summed up."""
+        """Summary of the entropies of all rows."""
         if self.logits is None:
             found = _of_sentences(moment, self.normaliser)
         else:
@@ -169,28 +165,26 @@ Rows = tuple[Float[Array, "..."], Float[Array, "..."], Array]
 
 def _of_rows(logits: Float[Array, "... words"], normaliser: AbstractNormaliser) -> Rows:
     """Entropy, norm of the centred logits and number of words, of every row."""
-    there = logits > -jnp.inf
-    words = jnp.sum(there, axis=-1)
-    inside = jnp.where(there, logits, 0)
+    present = logits > -jnp.inf
+    words = jnp.sum(present, axis=-1)
+    inside = jnp.where(present, logits, 0)
     mean = jnp.sum(inside, axis=-1) / jnp.maximum(words, 1).astype(logits.dtype)
-    centred = jnp.where(there, inside - mean[..., None], 0)
+    centred = jnp.where(present, inside - mean[..., None], 0)
     return (
-        attention_entropy(normaliser(logits, there)),
+        attention_entropy(normaliser(logits, present)),
         jnp.sqrt(jnp.sum(centred**2, axis=-1)),
         words,
     )
 
 
 def _of_sentences(moment: Moment, normaliser: AbstractNormaliser) -> Rows:
-    """The same for sentences without padding; a word that occurs c times has c places that share
-    its weight.
-    """
+    """The same per sentence; a word that occurs c times has c places that share its weight."""
     scores = moment.frame.scores(moment.trained)
     own = moment.frame.normaliser
     if normaliser != own:
         raise AttnlabError(
-            f"AttentionEntropy(normaliser={normaliser.name}): the model's attention is "
-            f"{own.name}; name the same"
+            f"AttentionEntropy(normaliser={normaliser.name}): expected the model's normaliser, "
+            f"{own.name}"
         )
     if isinstance(moment.data, BagObjective):
         bags = moment.data.bags

@@ -1,7 +1,6 @@
-"""The phases of training (docs/theory.md#a6): promotion, suppression, onset, saturation;
-separation; equal loss.
+"""Phases of training (docs/theory.md#a6): suppression, onset, saturation; separation; equal loss.
 
-Functions take labelled arrays with a ``step`` dimension and keep all others.
+Functions take labelled arrays with a ``step`` dimension and keep all other dimensions.
 """
 
 from __future__ import annotations
@@ -27,16 +26,15 @@ PHASES = ("suppressed", "waiting", "rising", "saturated")
 
 @dataclass(frozen=True)
 class Separation(InstantProbe):
-    """``separation_score`` and ``separation_norm``: how well each tells the chosen words from all
-    others.
+    """``separation_score`` and ``separation_norm``: how well each separates the chosen words.
 
-    The area under the curve: the chance that a chosen word's score (norm) exceeds that of a word
-    not chosen.
+    The area under the ROC curve: the probability that a chosen word's score (norm) exceeds that of
+    another word.
     """
 
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:
-        """One number, each."""
+        """One number each."""
         return {"separation_score": (), "separation_norm": ()}
 
     def look(self, moment: Moment) -> dict[str, Array]:
@@ -52,9 +50,7 @@ class Separation(InstantProbe):
 def area_under_curve(
     values: Float[Array, "words"], chosen: Int[Array, "chosen"]
 ) -> Float[Array, ""]:
-    """``separation`` inside a compiled loop: every chosen word compared with every other, ties
-    counted half.
-    """
+    """``separation`` inside a compiled loop: all pairs are compared, ties count half."""
     other = jnp.ones(values.shape, values.dtype).at[chosen].set(0)
     above = jnp.sign(values[chosen][:, None] - values[None, :]) / 2 + 0.5
     return jnp.mean(above @ other) / jnp.sum(other)
@@ -63,8 +59,7 @@ def area_under_curve(
 def separation(
     values: xr.DataArray, chosen: xr.DataArray | np.ndarray, dim: str = "word"
 ) -> xr.DataArray:
-    """Area under the curve: the chance that a value of a chosen entry exceeds one of the others,
-    ties counted half.
+    """Area under the ROC curve: the probability that a chosen value exceeds another; ties count half.
 
     >>> values = xr.DataArray([3.0, 1.0, 2.0, 0.0], dims="word")
     >>> float(separation(values, np.array([True, False, True, False])))
@@ -76,14 +71,16 @@ def separation(
         inside, outside = int(mask.sum()), int((~mask).sum())
         if inside == 0 or outside == 0 or np.isnan(row).any():
             return float("nan")
-        return float((rankdata(row)[mask].sum() - inside * (inside + 1) / 2) / (inside * outside))
+        # Mann and Whitney: the rank sum minus its smallest possible value counts the pairs won.
+        won = rankdata(row)[mask].sum() - inside * (inside + 1) / 2
+        return float(won / (inside * outside))
 
     labelled = chosen if isinstance(chosen, xr.DataArray) else xr.DataArray(chosen, dims=dim)
     return xr.apply_ufunc(area, values, labelled, input_core_dims=[[dim], [dim]], vectorize=True)
 
 
 def rank_agreement(first: xr.DataArray, second: xr.DataArray, dim: str = "step") -> xr.DataArray:
-    """Spearman's rank correlation along training: 1 where both only ever rise and fall together.
+    """Spearman's rank correlation along training: 1 if both always rise and fall together.
 
     >>> s = xr.DataArray([0.0, 1.0, 4.0], dims="step")
     >>> float(rank_agreement(s, s**2))
@@ -105,11 +102,10 @@ def rank_agreement(first: xr.DataArray, second: xr.DataArray, dim: str = "step")
 def alignment(
     model: WordAttention, words: Sequence[int] | np.ndarray, labels: Sequence[int] | np.ndarray
 ) -> np.ndarray:
-    """``ν_w·(W_y − mean_j W_j)`` of a linear head: whether a word's embedding points to its label y
-    or away from it.
+    """``ν_w·(W_y − mean_j W_j)`` of a linear head, shape (words,).
 
-    Words whose *initial* alignment is negative are first suppressed (docs/theory.md#a6). Shape:
-    (words,).
+    Positive if a word's embedding points to its label y. Words whose *initial* alignment is negative
+    are first suppressed (docs/theory.md#a6).
     """
     if not isinstance(model.head, LinearHead):
         raise AttnlabError(
@@ -122,14 +118,13 @@ def alignment(
 
 
 def suppression(data: xr.Dataset, *, least_depth: float = 1e-3) -> xr.Dataset:
-    """Which words are first suppressed: those whose score falls below ``−least_depth`` of where it
-    started.
+    """Words that are first suppressed: their score falls by more than ``least_depth`` at some step.
 
-    - ``dip``: whether; ``depth``: the lowest score less the first; ``dip_step``: when it is lowest;
-    - ``fall_together``: whether the norm, too, is then below where it started (nan for words
-      without a dip);
-    - ``recovered_step``: the first recorded step at which the score is back at its start (nan if
-      never).
+    - ``dip``: whether it does; ``depth``: the lowest score minus the first; ``dip_step``: the step
+      of the lowest score;
+    - ``fall_together``: whether the norm is then below its initial value, too (nan without a dip);
+    - ``recovered_step``: the first later step at which the score is back at its initial value (nan
+      if never).
 
     >>> data = xr.Dataset({"score": ("step", [0.0, -0.2, 0.5]), "norm": ("step", [1.0, 0.9, 2.0])}, {"step": [0, 1, 2]})
     >>> found = suppression(data)
@@ -164,17 +159,15 @@ def phases(
     least_depth: float = 1e-3,
     least_score: float = 0.05,
 ) -> xr.Dataset:
-    """The story of each word's score: when it is suppressed until, when it sets off, when it
-    saturates.
+    """Phases of each word's score: suppression, onset, saturation.
 
     - ``suppressed_until``: step of the lowest score, for a word that dips (nan otherwise);
     - ``onset``: the first step at which the score reaches ``onset_level``, by default half of its
-      own last value, interpolated (nan if never, and for a score that ends below ``least_score``:
-      it has not set off);
-    - ``saturation``: the first recorded step after the steepest one at which the score's growth in
-      log time has fallen to half of its greatest (nan if not yet);
-    - ``phase``: what each step belongs to, as a number into ``PHASES``: suppressed, waiting,
-      rising, saturated.
+      own last value, interpolated (nan if never, and for scores that end below ``least_score``);
+    - ``saturation``: the first recorded step after the steepest one at which the growth of the
+      score in log time is at most half of its maximum (nan if not yet);
+    - ``phase``: the phase of each step, an index into ``PHASES``: suppressed, waiting, rising,
+      saturated.
     """
     dips = suppression(data, least_depth=least_depth)
     onset = onset_time(data.score, level=onset_level, time=data.step.values)
@@ -205,11 +198,10 @@ def phases(
 
 
 def at_loss(values: xr.DataArray, loss: xr.DataArray, level: float) -> xr.DataArray:
-    """What the values were when the loss first fell to a level, so that runs are compared at equal
-    loss, not time.
+    """Values at the point where the loss first falls to a level: compares runs at equal loss.
 
-    Interpolated between recorded steps, linearly in log loss; nan where the loss never falls so
-    low.
+    Interpolated between recorded steps, linearly in log loss; nan if the loss never reaches the
+    level.
 
     >>> loss = xr.DataArray([1.0, 0.1, 0.001], dims="step")
     >>> round(float(at_loss(xr.DataArray([0.0, 2.0, 6.0], dims="step"), loss, 0.01)), 6)
@@ -222,27 +214,21 @@ def at_loss(values: xr.DataArray, loss: xr.DataArray, level: float) -> xr.DataAr
         place = crossing(
             np.arange(losses.size), np.log(losses), np.log(level), log_x=False, rising=False
         ).value
-        return (
-            float(np.interp(place, np.arange(losses.size), y))
-            if np.isfinite(place)
-            else float("nan")
-        )
+        if not np.isfinite(place):
+            return float("nan")
+        return float(np.interp(place, np.arange(losses.size), y))
 
     return xr.apply_ufunc(read, values, loss, input_core_dims=[["step"], ["step"]], vectorize=True)
 
 
 def _saturation(score: np.ndarray, step: np.ndarray) -> float:
-    """The first step after the steepest one at which ds / d log step is at most half of its
-    greatest.
-    """
+    """The first step after the steepest one at which ds / d log step is at most half its maximum."""
     keep = (step > 0) & ~np.isnan(score)
     if keep.sum() < 3:
         return float("nan")
     growth: Any = np.gradient(score[keep], np.log(step[keep]))
     steepest = int(np.argmax(growth))
     slow = np.flatnonzero(growth[steepest:] <= 0.5 * growth[steepest])
-    return (
-        float(step[keep][steepest + slow[0]])
-        if slow.size and growth[steepest] > 0
-        else float("nan")
-    )
+    if slow.size == 0 or growth[steepest] <= 0:
+        return float("nan")
+    return float(step[keep][steepest + slow[0]])

@@ -1,7 +1,6 @@
-"""When a score takes off and how fast it grows: onsets and asymptotic rates (docs/theory.md#a5,
-docs/theory.md#a6).
+"""Onsets and asymptotic rates of scores (docs/theory.md#a5, docs/theory.md#a6).
 
-All functions take labelled arrays along ``time`` or ``step``, recorded or predicted, and keep their
+All functions take labelled arrays along ``time`` or ``step``, recorded or predicted, and keep all
 other dimensions.
 """
 
@@ -23,13 +22,11 @@ _LATE: Window = (1e9, 1e12)
 
 
 def onset_time(score: xr.DataArray, *, level: Any = None, time: Any = None) -> xr.DataArray:
-    """The first time at which each score reaches ``level``, interpolated between rows; nan where it
-    never does.
+    """The first time at which each score reaches ``level``, interpolated; nan if it never does.
 
-    ``level`` is a number, a labelled array (one per word, say), or ``None`` for half of each
-    score's own last value: a level that every word which learns does reach, under every head. A
-    score that ends at or below zero has none. ``time`` replaces the ``time`` (or else ``step``) of
-    the array.
+    ``level`` is a number, a labelled array (such as one per word), or ``None`` for half of each
+    score's own last value, which every word that is learned reaches under every head. A score that
+    ends at or below zero has no onset. ``time`` replaces the ``time`` (or ``step``) of the array.
 
     >>> time = np.linspace(0, 4, 41)
     >>> score = xr.DataArray(np.stack([time**2, 0 * time]), coords={"time": time}, dims=("word", "time"))
@@ -42,11 +39,9 @@ def onset_time(score: xr.DataArray, *, level: Any = None, time: Any = None) -> x
         level = (0.5 * last).where(last > 0)
 
     def first(values: ndarray, goal: float, times: ndarray) -> float:
-        return (
-            crossing(times, values, goal, log_x=False).value
-            if np.isfinite(values).any()
-            else np.nan
-        )
+        if not np.isfinite(values).any():
+            return np.nan
+        return crossing(times, values, goal, log_x=False).value
 
     found = xr.apply_ufunc(
         first,
@@ -63,7 +58,7 @@ def onset_time(score: xr.DataArray, *, level: Any = None, time: Any = None) -> x
 def log_slope(x: Any, y: Any, window: Window) -> xr.DataArray:
     """Least-squares slope of log y against log x where ``window[0] ≤ x ≤ window[1]``.
 
-    ``x`` has one dimension, shared with ``y``; two plain lists will do.
+    ``x`` has one dimension, shared with ``y``; plain lists work, too.
 
     >>> x = np.geomspace(1, 1e4, 41)
     >>> float(log_slope(x, 3 / x**2, (10, 1e4)).round(6))
@@ -75,13 +70,14 @@ def log_slope(x: Any, y: Any, window: Window) -> xr.DataArray:
     )
     inside_x, inside_y = _inside(x, y, window)
     if not (inside_x > 0).all() or (inside_y <= 0).any():  # nan stays nan
-        raise AttnlabError(f"a value within {window} is not positive: its logarithm has no slope")
+        raise AttnlabError(f"a value within {window} is not positive: expected positive x and y")
     return _slope(_log(inside_x), _log(inside_y)).rename("log_slope")
 
 
 def loss_exponent(loss: xr.DataArray, *, window: Window = _LATE, time: Any = None) -> xr.DataArray:
-    """``d log loss / d log τ`` over a window of time: −1 for the reduced flow of a fixed linear
-    head (docs/theory.md#a6).
+    """``d log loss / d log τ`` over a window of time (docs/theory.md#a6).
+
+    It is −1 for the reduced flow of a fixed linear head.
 
     >>> time = np.geomspace(1, 1e12, 121)
     >>> float(loss_exponent(xr.DataArray(5 / time, {"time": time}, "time")).round(6))
@@ -92,12 +88,11 @@ def loss_exponent(loss: xr.DataArray, *, window: Window = _LATE, time: Any = Non
 
 
 def score_rate(score: xr.DataArray, *, window: Window = _LATE, time: Any = None) -> xr.DataArray:
-    """``ds / d log log τ`` over a window of time: about 2 for the reduced flow of a fixed linear
-    head (docs/theory.md#a6).
+    """``ds / d log log τ`` over a window of time (docs/theory.md#a6).
 
-    The margin grows like log τ. Under a fixed head |ν| grows with it, and SEN, ``e^s/m ≈
-    ½|q|²|ν|²``, gives ``s ~ 2 log log τ``; a trained linear head takes half of the growth, |ν|² ~
-    log τ, and the rate is about 1.
+    It is about 2 for the reduced flow of a fixed linear head. The margin grows like log τ. Under a
+    fixed head |ν| grows with it, and SEN, ``e^s/m ≈ ½|q|²|ν|²``, gives ``s ~ 2 log log τ``. A
+    trained linear head takes half of the growth, |ν|² ~ log τ, and the rate is about 1.
 
     >>> time = np.geomspace(10, 1e12, 111)
     >>> float(score_rate(xr.DataArray(2 * np.log(np.log(time)), {"time": time}, "time")).round(6))
@@ -131,7 +126,7 @@ def score_slowdown(
 
 
 def _clock(values: xr.DataArray, time: Any) -> tuple[str, xr.DataArray]:
-    """The dimension along which time runs, and the time of its rows."""
+    """The dimension of time, and the time of its rows."""
     dim = next((d for d in ("time", "step") if d in values.dims), None)
     if dim is None:
         raise AttnlabError(

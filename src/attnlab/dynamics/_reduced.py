@@ -1,8 +1,8 @@
-"""The reduced model: the theory's own trajectory (docs/theory.md#a5; Lu et al. 2021, section 4).
+"""The reduced model of training (docs/theory.md#a5; Lu et al. 2021, section 4).
 
-One pseudo-sentence per topic word, the word and m null words, stands for all the sentences that
-hold the word: d + 1 numbers per word, and the head's, instead of a data set. Its trajectory is a
-prediction made before any training.
+One pseudo-sentence per topic word, with the word and m null words, replaces all sentences that
+contain the word: d + 1 numbers per word, and the head, instead of a data set. Its trajectory is a
+prediction before any training.
 """
 
 from __future__ import annotations
@@ -27,22 +27,20 @@ from attnlab.training import At, Every, Logarithmic
 
 Schedule = Every | Logarithmic | At
 State = dict[str, PyTree]
-_STAGES = (
-    6  # gradient evaluations of one Tsit5 step: seven stages, the last is the next step's first
-)
+# Gradient evaluations per Tsit5 step: of its seven stages, the last is the first of the next step.
+_STAGES = 6
 
 
 class ReducedModel(eqx.Module):
-    """``L = Σ_t P_t·CE(head(a_t ν_t), label_t)`` with ``a_t = e^{s_t} / (e^{s_t} + m_t)``, and
-    where it starts.
+    """``L = Σ_t P_t·CE(head(a_t ν_t), label_t)`` with ``a_t = e^{s_t} / (e^{s_t} + m_t)``.
 
-    - ``embeddings`` ν: (words, d), ``scores`` s: (words,), ``head``: the start;
+    - ``embeddings`` ν: (words, d), ``scores`` s: (words,), ``head``: the initial values;
     - ``query_norm`` |q|, ``labels``: (words,), ``frequency`` P_t: (words,), the share of all
-      sentences that hold the word (the shares need not sum to one), ``others`` m_t: (words,), the
-      number of words beside it;
-    - ``trained`` names the parts that move, ``names`` the words.
+      sentences that contain the word (the shares need not sum to one), ``others`` m_t: (words,), the
+      number of other words in its sentences;
+    - ``trained``: the trained parts; ``names``: the words.
 
-    Made by ``of`` from a model, or by ``for_task`` before there is any data.
+    Constructed by ``of`` from a model, or by ``for_task`` without any data.
     """
 
     embeddings: Float[Array, "words d"]
@@ -66,10 +64,10 @@ class ReducedModel(eqx.Module):
         others: Any,
         names: Sequence[str] | None = None,
     ) -> ReducedModel:
-        """The reduced model of some words of a model, usually one at its start.
+        """The reduced model of some words of a model, usually an initial one.
 
         ``labels``, ``frequency`` and ``others`` hold one number per word, or one for all. Frozen
-        keys or embeddings stay where they are; a trained query is outside the theory.
+        keys or embeddings stay constant; a trained query is outside the theory.
 
         >>> model = WordAttentionConfig(words=50, classes=2, query_norm=1.0).init(jax.random.key(0))
         >>> reduced = ReducedModel.of(model, words=[0, 1], labels=[0, 1], frequency=0.5, others=20)
@@ -111,12 +109,11 @@ class ReducedModel(eqx.Module):
         others: Any = None,
         **config: Any,
     ) -> ReducedModel:
-        """The topic words of a task, at a start drawn by ``WordAttentionConfig(**config)``: no
-        data, no training.
+        """The topic words of a task, initialised by ``WordAttentionConfig(**config)``, without data.
 
-        Only the topic words' embeddings are drawn. They, the query and the head are those that
-        ``config.init(key)`` draws for the whole dictionary. ``frequency`` and ``others`` are the
-        population's unless given.
+        Only the topic words' embeddings are drawn. They, the query and the head equal those that
+        ``config.init(key)`` draws for the whole dictionary. ``frequency`` and ``others`` are those
+        of the population by default.
 
         >>> reduced = ReducedModel.for_task(TopicTask(), key=jax.random.key(0), query_norm=1.0)
         >>> reduced.names[:3], reduced.frequency[0].item(), reduced.head_trained
@@ -135,7 +132,7 @@ class ReducedModel(eqx.Module):
 
     @property
     def head_trained(self) -> bool:
-        """Whether the head moves."""
+        """Whether the head is trained."""
         return "head" in self.trained
 
     @property
@@ -144,7 +141,9 @@ class ReducedModel(eqx.Module):
         return 1 / (1 + self.others * jnp.exp(-self.scores))
 
     def loss_of_words(self) -> Float[Array, "words"]:
-        """Cross-entropy of each word's pseudo-sentence, accurate however small it is."""
+        """Cross-entropy of each word's pseudo-sentence, with small relative error even near 0."""
+        # −log softmax_y = log(1 + Σ_j e^{z_j − z_y}) over j ≠ y, without the cancellation of
+        # logsumexp(z) − z_y when the label's logit is far ahead.
         return jax.nn.softplus(jax.nn.logsumexp(self._excess(), axis=1))
 
     def loss(self) -> Float[Array, ""]:
@@ -156,16 +155,14 @@ class ReducedModel(eqx.Module):
         return -jnp.max(self._excess(), axis=1)
 
     def _excess(self) -> Float[Array, "words classes"]:
-        """Each logit minus the label's; −∞ for the label itself, so that nothing cancels when it
-        wins by far.
-        """
+        """Each logit minus the label's; −∞ for the label itself."""
         logits = jax.vmap(self.head)(self.attention[:, None] * self.embeddings)
         own = self.labels[:, None] == jnp.arange(logits.shape[1], dtype=self.labels.dtype)[None, :]
         label_logit = jnp.sum(jnp.where(own, logits, 0.0), axis=1, keepdims=True)
         return jnp.where(own, -jnp.inf, logits - label_logit)
 
     def state(self) -> State:
-        """What moves: the trained ones of embeddings, scores and the head's numbers."""
+        """The trained parts of embeddings, scores and head."""
         full = {
             "embeddings": self.embeddings,
             "keys": self.scores,
@@ -174,7 +171,7 @@ class ReducedModel(eqx.Module):
         return {part: full[part] for part in self.trained}
 
     def at(self, state: State) -> ReducedModel:
-        """The model with these numbers in place of what moves."""
+        """The model with these values of its trained parts."""
         return ReducedModel(
             state.get("embeddings", self.embeddings),
             state.get("keys", self.scores),
@@ -190,6 +187,7 @@ class ReducedModel(eqx.Module):
     def velocity(self, state: State) -> State:
         """``dν = −∂L/∂ν``, ``ds = −|q|² ∂L/∂s``, ``dW = −∂L/∂W``."""
         gradient = jax.grad(lambda moved: self.at(moved).loss())(state)
+        # A score s = q·κ moves by its key: ds = q·dκ = −|q|² ∂L/∂s.
         if "keys" in gradient:
             gradient["keys"] = self.query_norm**2 * gradient["keys"]
         return jax.tree.map(jnp.negative, gradient)
@@ -210,8 +208,8 @@ def flow_rows(
 ) -> tuple[dict[str, Array], Array, Array]:
     """Rows at the times, number of gradient evaluations, success; pure, for ``jit`` and ``vmap``.
 
-    The flow is integrated in u = log(1 + τ), in which the late motion has a constant pace: ``dθ/du
-    = e^u dθ/dτ``.
+    The flow is integrated in u = log(1 + τ): ``dθ/du = e^u dθ/dτ``. Late training proceeds at a
+    constant rate in u, so that an adaptive step reaches τ = 1e12.
     """
 
     def velocity(u: Any, state: State, args: Any) -> State:
@@ -271,8 +269,8 @@ def reduced_flow(
     number of ``gradient_evaluations``, and ``success``; rows that the integrator did not reach are
     nan.
 
-    Adaptive Tsit5 in log time. For a two-layer head use ``reduced_descent``: ReLU kinks defeat an
-    adaptive step.
+    Adaptive Tsit5 in log time. For a two-layer head use ``reduced_descent``: an adaptive step stalls
+    at the kinks of ReLU.
 
     >>> model = ReducedModel.for_task(TopicTask(), key=jax.random.key(0), query_norm=1.0)
     >>> run = reduced_flow(model, [0.0, 500.0, 1e12])
@@ -284,8 +282,9 @@ def reduced_flow(
             "the two-layer head has ReLU kinks, at which an adaptive integrator stalls; "
             "use reduced_descent(model, steps, step_size=…)"
         )
-    if not rtol > 0 or not atol > 0 or max_steps < 1:
-        raise AttnlabError(f"rtol={rtol}, atol={atol} and max_steps={max_steps} must be positive")
+    for name, value in (("rtol", rtol), ("atol", atol), ("max_steps", max_steps)):
+        if not value > 0:
+            raise AttnlabError(f"{name}={value}: expected a number > 0")
     at = _checked_times(times)
     rows, evaluations, success = _flow(
         _nameless(model), jnp.asarray(at), float(rtol), float(atol), max_steps=max_steps
@@ -314,10 +313,10 @@ def reduced_descent(
     >>> run.time.values.tolist(), bool((run.score[-1] > 0.5).all())
     ([0.0, 100.0, 200.0, 300.0, 400.0, 500.0], True)
     """
-    if steps < 0 or not step_size > 0:
-        raise AttnlabError(
-            f"steps={steps}, step_size={step_size}: expected steps ≥ 0 and a positive step size"
-        )
+    if steps < 0:
+        raise AttnlabError(f"steps={steps}: expected a number ≥ 0")
+    if not step_size > 0:
+        raise AttnlabError(f"step_size={step_size}: expected a number > 0")
     recorded = when.steps(int(steps))
     rows = _descent(_nameless(model), jnp.asarray(recorded), float(step_size))
     coords = {"step": ("step", recorded), "time": ("step", recorded * float(step_size))}
@@ -326,7 +325,7 @@ def reduced_descent(
 
 
 def _nameless(model: ReducedModel) -> ReducedModel:
-    """Without names, so that other words of equal number are the same program."""
+    """Without names, so that models of equal size share one compiled program."""
     return dataclasses.replace(model, names=())
 
 
@@ -343,7 +342,7 @@ def _dataset(
 
 
 def _doubled(leaf: Any) -> Any:
-    """Float64 on the device; the models of a trajectory are NumPy arrays, maybe float32."""
+    """As float64 on the device; models of a trajectory hold NumPy arrays, possibly float32."""
     array = jnp.asarray(leaf)
     return array.astype(jnp.float64) if eqx.is_inexact_array(array) else array
 
@@ -358,7 +357,7 @@ def _checked_words(words: Iterable[int | np.integer], count: int) -> Int[np.ndar
     ):
         raise AttnlabError(
             f"words={chosen.tolist()}: expected one or more word numbers in 0..{count - 1}; "
-            "corpus.word_ids gives the numbers of names"
+            "corpus.word_ids converts words to numbers"
         )
     return chosen
 
@@ -371,7 +370,7 @@ def _checked_labels(given: Any, words: int, classes: int) -> Int[Array, "words"]
         )
     if labels.min() < 0 or labels.max() >= classes:
         raise AttnlabError(
-            f"labels lie in {labels.min()}..{labels.max()}, but the head has the classes "
+            f"labels lie in {labels.min()}..{labels.max()}; expected classes of the head, "
             f"0..{classes - 1}"
         )
     return jnp.asarray(np.broadcast_to(labels, (words,)), jnp.int32)

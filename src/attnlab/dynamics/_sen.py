@@ -1,8 +1,7 @@
-"""The relation between a word's score and the norm of its embedding (SEN; docs/theory.md#a3, Lu et
-al. 2021, section 4).
+"""The relation of a word's score and the norm of its embedding (SEN; docs/theory.md#a3).
 
-Functions take arrays or labelled arrays and broadcast by name; probes record inside the loop what
-they need.
+From Lu et al. 2021, section 4. Functions take plain or labelled arrays and broadcast by name; probes
+record the terms they need inside the training loop.
 """
 
 from __future__ import annotations
@@ -24,24 +23,24 @@ Form = Literal["plain", "corrected", "refined"]
 
 @dataclass(frozen=True)
 class SenTerms(AbstractProbe):
-    """``i1`` and ``i2``: what discrete steps add to the relation, summed over every step so far.
+    """``i1`` and ``i2``: the terms that discrete steps add to the relation, summed over all steps.
 
     ``I₁ = ½ Σ_k |Δν_k|²`` and ``I₂ = Σ_k step Σ_{n∋w} a_n c_n·g_n`` with ``g_n = −∂L/∂c_n``. For a
-    head with a linear first layer ``c_n·g_n = −p_n·∂L/∂p_n`` of the projected context p, so no
-    context is formed. I₂ serves the exact identity alone and costs a quarter of a step:
-    ``second=False`` leaves it out.
+    head with a linear first layer ``c_n·g_n = −p_n·∂L/∂p_n`` with the projected context p, so
+    contexts are never computed. Only the exact identity needs I₂, at a quarter of the cost of a
+    step: ``second=False`` leaves it out.
     """
 
     second: bool = True
 
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:
-        """One number a word, each."""
+        """One number per word each."""
         return {"i1": ("word",), "i2": ("word",)} if self.second else {"i1": ("word",)}
 
     @property
     def every_step(self) -> bool:
-        """Yes: both are sums over all steps."""
+        """True: both are sums over all steps."""
         return True
 
     @property
@@ -73,22 +72,20 @@ class SenTerms(AbstractProbe):
 
 @dataclass(frozen=True)
 class Surroundings(InstantProbe):
-    """What the refined relation measures instead of assuming: the other words of a word's
-    sentences.
+    """The other words in a word's sentences, which the refined relation measures.
 
-    ``others_mass`` is ⟨Z_o⟩, the mean over sentences of the other words' e^s; ``offset_norm`` is |ν
-    − ⟨o⟩|, the distance of the embedding from the mean context of the other words.
+    ``others_mass`` is ⟨Z_o⟩, the mean over sentences of the sum of the other words' e^s;
+    ``offset_norm`` is |ν − ⟨o⟩|, the distance of the embedding from the mean context of the other
+    words.
     """
 
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:
-        """One number a word, each."""
+        """One number per word each."""
         return {"others_mass": ("word",), "offset_norm": ("word",)}
 
     def look(self, moment: Moment) -> dict[str, Array]:
-        """Sums over the sentences of each word, without forming a context per pair of word and
-        sentence.
-        """
+        """Sums over the sentences of each word, without a context per pair of word and sentence."""
         incidence, index = moment.objective.incidence, moment.objective.incidence.by_word
         s, nu = moment.frame.scores(moment.trained), moment.frame.embeddings(moment.trained)
         top = jnp.max(s)
@@ -97,8 +94,8 @@ class Surroundings(InstantProbe):
         own = index.weights * e[index.rows, 0]
         others = jnp.maximum(sums[index.ids, 0] - own, 0)
         inverse = jnp.where(others > 0, 1 / jnp.where(others > 0, others, 1), 0)
-        # Σ_k (C_{n(k)} − own_k ν) / others_k over the sentences n(k) of a word: a row sum with
-        # weights of its own.
+        # The context of the other words in sentence n(k) is (C_{n(k)} − own_k ν) / others_k. Its
+        # sum over the sentences of a word is a row sum of X with the counts replaced by weights.
         weighted = eqx.tree_at(lambda x: x.by_word.weights, incidence, inverse).word_sums(
             sums[:, 1:]
         )
@@ -132,14 +129,13 @@ def sen_norm(
 def sen_error(
     data: xr.Dataset, others: Any, *, form: Form = "plain", least_score: float = 0.05
 ) -> xr.DataArray:
-    """Relative error of the predicted ``|q||ν|`` against the measured one; nan where the score is ≤
-    ``least_score``.
+    """Relative error of the predicted ``|q||ν|``; nan where the score is ≤ ``least_score``.
 
-    - ``"plain"``: the relation with ``others`` words beside each word (a number, or one per word);
-    - ``"corrected"``: with I₁, what descent misses of the flow; needs ``SenTerms``;
+    - ``"plain"``: the relation with ``others`` other words per sentence (a number, or one per word);
+    - ``"corrected"``: with I₁, the difference of descent and flow; needs ``SenTerms``;
     - ``"refined"``: with the measured ⟨Z_o⟩ and ν − ⟨o⟩; needs ``Surroundings``.
 
-    ``data`` holds ``score``, ``norm`` and ``query_norm`` as recorded from step 0 on.
+    ``data`` holds ``score``, ``norm`` and ``query_norm``, recorded from step 0 on.
     """
     _need(data, "score", "norm", "query_norm")
     if form == "refined":

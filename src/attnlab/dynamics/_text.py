@@ -1,8 +1,7 @@
-"""Attention on real text (docs/theory.md#a7): which words it goes to, since when, and what the
-relation says of them.
+"""Attention on real text (docs/theory.md#a7): attended words, their onsets, and SEN for them.
 
-All functions take what ``train(..., words=None)`` recorded of *every* word, and the training
-corpus; they look at sentences without padding, and keep other dimensions (``seed``, ``step``).
+All functions take what ``train(..., words=None)`` recorded for *every* word, and the training
+corpus. They work on sentences without padding, and keep other dimensions (``seed``, ``step``).
 """
 
 from __future__ import annotations
@@ -21,20 +20,18 @@ from attnlab.dynamics._sen import sen_error, sen_norm
 from attnlab.dynamics._text_purity import word_names
 
 Triple = tuple[int, str, str]
-_PURE_WORDS = 3  # of each class and sentence, among which a telling pair is looked for
+_PURE_WORDS = 3  # words per class and sentence among which pairs are searched
 
 
 def attended(
     score: xr.DataArray, corpus: Corpus, words: xr.Dataset, *, least: bool = False
 ) -> xr.Dataset:
-    """Means over sentences of what ``words`` says of each sentence's top-attended word, step by
-    step.
+    """Means over sentences of the values in ``words`` at each sentence's top-attended word, by step.
 
-    The top-attended word of a sentence is the one of the highest score, however often it stands
-    there; words of equal score share it evenly, so that the row of step 0, where all scores are
-    equal, is that of a word taken at random. ``words``: numbers per word, as ``excess_purity``
-    gives them; what is no number is left out. ``least`` takes the least attended word instead: the
-    control.
+    The top-attended word of a sentence has the highest score, however often it occurs. Words of
+    equal score share the place evenly, so the row of step 0, where all scores are equal, is that of
+    a random word. ``words``: values per word, as from ``excess_purity``; those that are not numbers
+    are ignored. ``least`` takes the least attended word instead, as a control.
 
     >>> corpus = Corpus.from_tokens([["good", "film"], ["bad", "film"]], labels=["pos", "neg"])
     >>> names = {"word": ["bad", "film", "good"]}
@@ -44,21 +41,21 @@ def attended(
     [0.5, 1.0]
     """
     rows = _whole(score, corpus).transpose(..., "word")
-    told = [
+    names = [
         str(name)
         for name, values in words.data_vars.items()
         if np.issubdtype(values.dtype, np.number)
     ]
-    if not told:
+    if not names:
         raise AttnlabError(
-            f"words says no number of any word, only {list(words)}: give what excess_purity returns"
+            f"words holds no numbers, only {list(words)}: expected what excess_purity returns"
         )
-    table = np.stack([_whole(words[name], corpus).values.astype(np.float64) for name in told])
+    table = np.stack([_whole(words[name], corpus).values.astype(np.float64) for name in names])
     flat = rows.values.reshape(-1, rows.sizes["word"])
     means = np.stack([_mean_of_top(-row if least else row, corpus, table) for row in flat])
     coords = {name: value for name, value in rows.coords.items() if "word" not in value.dims}
     shape = rows.shape[:-1]
-    found = {name: (rows.dims[:-1], means[:, i].reshape(shape)) for i, name in enumerate(told)}
+    found = {name: (rows.dims[:-1], means[:, i].reshape(shape)) for i, name in enumerate(names)}
     return xr.Dataset(found, coords)
 
 
@@ -68,17 +65,16 @@ def _mean_of_top(score: ndarray, corpus: Corpus, table: ndarray) -> Float[ndarra
     at_top = entries == top[corpus.rows]
     shared = at_top / np.add.reduceat(at_top, corpus.offsets[:-1], dtype=np.float64)[corpus.rows]
     weight = np.bincount(corpus.words, weights=shared, minlength=len(corpus.vocabulary))
-    chosen = weight > 0  # words that nobody attends to may have no purity
+    chosen = weight > 0  # the purity of other words may be nan
     return table[:, chosen] @ weight[chosen] / len(corpus)
 
 
 def competition(data: xr.Dataset, corpus: Corpus, triples: Sequence[Triple]) -> xr.Dataset:
-    """Two words of one sentence over training: ``weight`` (attention of all their occurrences),
-    ``score``, ``norm``.
+    """Two words of one sentence during training: ``weight``, ``score``, ``norm``.
 
-    ``triples``: (sentence, word, word), as ``telling_pairs`` finds them. Dimensions (pair, side, …)
-    before those of ``data``, with ``competitor`` (pair, side) the words and ``sentence`` (pair) the
-    sentence's number.
+    ``weight`` is the attention of all occurrences of a word. ``triples``: (sentence, word, word), as
+    from ``telling_pairs``. Dimensions (pair, side, …) before those of ``data``; ``competitor``
+    (pair, side) holds the words and ``sentence`` (pair) the sentence's number.
     """
     _whole(data.score, corpus)
     weights, scores, norms = [], [], []
@@ -105,7 +101,8 @@ def competition(data: xr.Dataset, corpus: Corpus, triples: Sequence[Triple]) -> 
             found.append(values.drop_vars("word").rename(word="side").transpose("side", ...))
     if not triples:
         raise AttnlabError(
-            "competition: no pair given; telling_pairs finds some, or name (sentence, word, word)"
+            "competition: no pair given; expected tuples (sentence, word, word), as from "
+            "telling_pairs"
         )
     joined = {
         n: xr.concat(v, "pair")
@@ -126,14 +123,13 @@ def telling_pairs(
     least_excess: float = 0.2,
     least_frequency: int = 10,
 ) -> list[Triple]:
-    """Sentences in which two pure words of different classes compete, and the order of attention
-    changes.
+    """Sentences in which two pure words of different classes compete and their order changes.
 
     Among words with at least this excess purity and frequency (``words`` as from
-    ``excess_purity``), the purest few of each class and sentence are paired; a pair is as telling
-    as the smaller of the two leads, ``max_t (s_a − s_b)`` and ``max_t (s_b − s_a)``. The ``count``
-    most telling pairs that share no word are returned, best first, as (sentence, earlier leader,
-    later leader); fewer, or none, where no order changes.
+    ``excess_purity``), the purest few of each class and sentence are paired. A pair is rated by the
+    smaller of its two leads, ``max_t (s_a − s_b)`` and ``max_t (s_b − s_a)``. Returns the ``count``
+    highest rated pairs that share no word, best first, as (sentence, earlier leader, later leader);
+    fewer, or none, if no order changes.
     """
     path = _whole(score, corpus).transpose("step", "word").values
     keep = (words.excess.values >= least_excess) & (words.frequency.values >= least_frequency)
@@ -161,9 +157,7 @@ def telling_pairs(
 def _pure_pairs(
     corpus: Corpus, keep: ndarray, purity: ndarray, leaning: ndarray
 ) -> Iterator[tuple[int, int, int]]:
-    """(sentence, word, word) of the purest words that lean to different classes; words by number,
-    rising.
-    """
+    """(sentence, word, word) of the purest words of different classes, word numbers ascending."""
     entries = np.flatnonzero(keep[corpus.words])
     bounds = np.searchsorted(entries, corpus.offsets)
     for sentence in np.flatnonzero(np.diff(bounds) > 1):
@@ -181,13 +175,13 @@ def _pure_pairs(
 
 
 def text_sen(data: xr.Dataset, corpus: Corpus, *, step: int, words: int = 100) -> xr.Dataset:
-    """The score–norm relation of the top-score words at one step, with m per word
-    (``corpus.mean_others``).
+    """The score–norm relation of the words with the highest scores at one step of one run.
 
-    For one run (dimensions ``step`` and ``word``), with dimension ``word``, highest score first:
-    ``score``, ``others`` m, ``scaled_norm`` |q||ν|, ``predicted_scaled_norm`` in the plain form,
-    ``sen_error``, its relative error, and ``sen_error_corrected`` and ``sen_error_refined`` where
-    ``SenTerms`` and ``Surroundings`` were recorded. Errors are nan for scores of at most 0.05.
+    Takes a run with dimensions ``step`` and ``word``. Returns, along ``word``, highest score first:
+    ``score``, ``others`` m (``corpus.mean_others``), ``scaled_norm`` |q||ν|,
+    ``predicted_scaled_norm`` in the plain form, ``sen_error``, its relative error, and
+    ``sen_error_corrected`` and ``sen_error_refined`` if ``SenTerms`` and ``Surroundings`` were
+    recorded. Errors are nan for scores of at most 0.05.
     """
     numbers = top_words(data.score, corpus, step=step, words=words)
     rows = np.unique([0, step])
@@ -217,12 +211,12 @@ def text_sen(data: xr.Dataset, corpus: Corpus, *, step: int, words: int = 100) -
 def word_table(
     data: xr.Dataset, corpus: Corpus, words: xr.Dataset, *, step: int, top: int | None = 200
 ) -> xr.Dataset:
-    """The words of the highest score at one step of one run, and what is known of each.
+    """A table of the words with the highest scores at one step of one run.
 
-    With dimension ``word``, highest score first: ``score``, ``norm``, ``onset`` (the step at which
-    the score first reaches half of what it is here; nan for a score that is not above zero),
-    ``others`` m, and all that ``words`` says (as from ``excess_purity``: purity, excess, frequency,
-    leaning). ``top=None`` lists the whole vocabulary.
+    Along ``word``, highest score first: ``score``, ``norm``, ``onset`` (the first step at which the
+    score reaches half of its value here; nan for a score that is not above zero), ``others`` m, and
+    all variables of ``words`` (as from ``excess_purity``: purity, excess, frequency, leaning).
+    ``top=None`` lists the whole vocabulary.
     """
     numbers = top_words(
         data.score, corpus, step=step, words=len(corpus.vocabulary) if top is None else top
@@ -240,12 +234,12 @@ def word_table(
 
 
 def top_words(score: xr.DataArray, corpus: Corpus, *, step: int, words: int) -> Int[ndarray, "top"]:
-    """Numbers of the words of the highest score at one step of one run, highest first."""
+    """Numbers of the words with the highest scores at one step of one run, highest first."""
     row = _whole(score, corpus)
     if step not in row.step.values:
         raise AttnlabError(
-            f"step {step} was not recorded; recorded were {row.step.values[[0, 1, -1]].tolist()} "
-            "and so on"
+            f"step {step} was not recorded; expected one of {len(row.step)} recorded steps, such as "
+            f"{row.step.values[[0, 1, -1]].tolist()}"
         )
     values = row.sel(step=step).values
     if values.ndim != 1:
@@ -257,14 +251,13 @@ def top_words(score: xr.DataArray, corpus: Corpus, *, step: int, words: int) -> 
 
 
 def _whole(values: xr.DataArray, corpus: Corpus) -> xr.DataArray:
-    """The values, if they are those of all words of the corpus."""
+    """The values, checked to be those of all words of the corpus."""
     if values.sizes.get("word") != len(corpus.vocabulary) or not np.array_equal(
         values.word, word_names(corpus)
     ):
         raise AttnlabError(
-            f"{values.name or 'values'} of {values.sizes.get('word', 0)} words, expected those of "
-            "all "
-            f"{len(corpus.vocabulary)} of the corpus in its order: record every word, train(..., "
-            "words=None)"
+            f"{values.name or 'values'} of {values.sizes.get('word', 0)} words; expected those of "
+            f"all {len(corpus.vocabulary)} words of the corpus in its order: record every word, "
+            "train(..., words=None)"
         )
     return values

@@ -1,4 +1,4 @@
-"""What happens to a prediction when the word that attention points at is taken away."""
+"""The deletion test: does removing the most attended word change the prediction?"""
 
 from __future__ import annotations
 
@@ -18,25 +18,24 @@ REMOVED = ("top", "random")
 
 
 def deletion_test(model: WordAttention, corpus: Corpus, *, seed: int) -> xr.Dataset:
-    """How often removing the top-attended word of a sentence flips the prediction, against a random
-    other word of it.
+    """How often removing a sentence's top-attended word flips the prediction, against a random word.
 
-    All occurrences of a word are removed. The top-attended word has the highest score (of equal
-    ones the first in the vocabulary); the random one is drawn evenly from the others by ``seed``.
+    All occurrences of a word are removed. The top-attended word has the highest score (the first in
+    the vocabulary in case of ties); the random one is drawn uniformly from the others, by ``seed``.
     Sentences of one word are left out.
 
     - ``flips``, ``flips_low``, ``flips_high`` (removed: top, random): share of sentences whose
       prediction flips, with its exact 95 % interval; ``only`` (removed): sentences that this
       removal flips and the other does not.
-    - ``preference``, ``_low``, ``_high``: of the sentences that just one of the two flips, the
-      share where it is the top word; 0.5 if attention meant nothing; nan if there is none. This is
-      the paired comparison.
-    - ``sentences``: how many were tested; ``left_out``: how many have one word only.
+    - ``preference``, ``_low``, ``_high``: among sentences that exactly one of the two removals
+      flips, the share where it is the top word: a paired comparison. It is 0.5 if attention carries
+      no information, and nan if there is no such sentence.
+    - ``sentences``: the number tested; ``left_out``: the number with one word only.
     """
     long = np.diff(corpus.offsets) > 1
     if not long.any():
         raise AttnlabError(
-            f"all {len(corpus)} sentences have one word only: nothing would be left of any"
+            f"all {len(corpus)} sentences have only one word: the test needs longer ones"
         )
     tested, model = corpus.subset(long), jax.tree.map(jnp.asarray, model)
     top = _top_entries(np.asarray(model.scores()), tested)
@@ -71,7 +70,7 @@ def _predicted(model: WordAttention, corpus: Corpus) -> Int[ndarray, "sentences"
 
 
 def _top_entries(scores: Float[ndarray, "words"], corpus: Corpus) -> Int[ndarray, "sentences"]:
-    """The entry of each sentence's first word of the highest score."""
+    """The entry of each sentence's first word with the highest score."""
     entries = scores[corpus.words]
     at_top = entries == np.maximum.reduceat(entries, corpus.offsets[:-1])[corpus.rows]
     return _first(at_top, corpus)
@@ -85,15 +84,15 @@ def _first(chosen: Bool[ndarray, "entries"], corpus: Corpus) -> Int[ndarray, "se
 def _other_entries(
     corpus: Corpus, top: Int[ndarray, "sentences"], seed: int
 ) -> Int[ndarray, "sentences"]:
-    """For each sentence an entry drawn evenly from all but the top one."""
+    """For each sentence, an entry drawn uniformly from all but the top one."""
     sizes = np.diff(corpus.offsets)
     drawn = np.random.default_rng(seed).integers(0, sizes - 1)
-    drawn += drawn >= top - corpus.offsets[:-1]
+    drawn += drawn >= top - corpus.offsets[:-1]  # skip the top entry
     return corpus.offsets[:-1] + drawn
 
 
 def _without(corpus: Corpus, entries: Int[ndarray, "sentences"]) -> Corpus:
-    """The corpus less one entry of each sentence."""
+    """The corpus without one entry of each sentence."""
     kept = np.ones(len(corpus.words), bool)
     kept[entries] = False
     offsets = corpus.offsets - np.arange(len(corpus) + 1)

@@ -1,4 +1,4 @@
-"""How much a word says about the class: its purity, and what is left of it beyond chance
+"""Purity of words: how strongly a word indicates a class, and how much of it exceeds chance
 (docs/theory.md#a7).
 """
 
@@ -15,11 +15,11 @@ from scipy.sparse import csr_array
 from attnlab._errors import AttnlabError
 from attnlab.data import Corpus
 
-_NUMBERS_AT_ONCE = 2**22  # counts of permuted labels held in memory
+_BATCH = 2**22  # counts of permuted labels held in memory at once
 
 
 def class_counts(corpus: Corpus) -> Int[ndarray, "words classes"]:
-    """In how many sentences of each class a word occurs; repeats within a sentence count once.
+    """The number of sentences of each class that contain a word.
 
     >>> corpus = Corpus.from_tokens([["good", "film"], ["bad", "bad", "film"]], labels=["pos", "neg"])
     >>> class_counts(corpus).tolist()  # bad, film, good in neg, pos
@@ -31,12 +31,11 @@ def class_counts(corpus: Corpus) -> Int[ndarray, "words classes"]:
 
 
 def purity(corpus: Corpus) -> xr.DataArray:
-    """δ(w): 1 where a word occurs in sentences of one class alone, 0 where all classes have an
-    equal share.
+    """δ(w): 1 if a word occurs in sentences of one class only, 0 if all classes have equal shares.
 
-    ``δ = (K·max_k share_k − 1)/(K − 1)`` over the K classes of the sentences that contain w
-    (however often each does); for two classes this is ``|pos − neg|/(pos + neg)``. It is nan for a
-    word that does not occur.
+    ``δ = (K·max_k share_k − 1)/(K − 1)`` with the shares of the K classes among the sentences that
+    contain w; for two classes this is ``|pos − neg|/(pos + neg)``. It is nan for a word that does
+    not occur.
 
     >>> corpus = Corpus.from_tokens([["good", "film"], ["bad", "film"], ["bad", "good"], ["bad"]], labels="pnnn")
     >>> purity(corpus).sel(word=["bad", "film", "good"]).values.tolist()
@@ -48,13 +47,12 @@ def purity(corpus: Corpus) -> xr.DataArray:
 
 
 def excess_purity(corpus: Corpus, *, seed: int, permutations: int = 200) -> xr.Dataset:
-    """Purity over what permuted labels give: rare words are pure by chance.
+    """Purity in excess of that under permuted labels: rare words are pure by chance.
 
-    With dimension ``word``: ``purity`` δ; ``null`` and ``spread``, mean and standard deviation of δ
-    over so many random permutations of the sentences' labels; ``excess = purity − null``;
-    ``frequency``, in how many sentences the word occurs; ``leaning``, the class that has most of
-    them (empty where several do). A word of one sentence has δ = 1 under every permutation, so that
-    its excess is 0.
+    Along ``word``: ``purity`` δ; ``null`` and ``spread``, mean and standard deviation of δ over
+    random permutations of the sentences' labels; ``excess = purity − null``; ``frequency``, the
+    number of sentences with the word; ``leaning``, the class that most of them have (empty in case
+    of a tie). A word of one sentence has δ = 1 under every permutation, so its excess is 0.
 
     >>> corpus = Corpus.from_tokens([["good", "film"], ["bad", "film"]] * 20, labels=["pos", "neg"] * 20)
     >>> found = excess_purity(corpus, seed=0)
@@ -104,14 +102,14 @@ def _leaning(counts: ndarray, classes: tuple[str, ...]) -> Shaped[ndarray, "word
 def _permuted_purities(
     corpus: Corpus, seed: int, permutations: int
 ) -> Iterator[Float[ndarray, "words some"]]:
-    """δ of every word under permuted labels, some permutations at a time."""
+    """δ of every word under permuted labels, in batches of permutations."""
     index, words, classes = corpus.by_word, len(corpus.vocabulary), len(corpus.classes)
-    # Counts stay far below 2²⁴, so that float32 holds them exactly.
+    # Counts stay far below 2²⁴, so float32 represents them exactly.
     ones = np.ones(len(index.sentences), np.float32)
     occurs = csr_array((ones, index.sentences, index.offsets), shape=(words, len(corpus)))
     present = np.where(corpus.sentence_frequency > 0, corpus.sentence_frequency, np.nan)[:, None]
     rng = np.random.default_rng(seed)
-    step = max(1, _NUMBERS_AT_ONCE // max(words, len(corpus)))
+    step = max(1, _BATCH // max(words, len(corpus)))
     for first in range(0, permutations, step):
         count = min(step, permutations - first)
         labels = rng.permuted(np.repeat(corpus.labels[None, :], count, axis=0), axis=1).T

@@ -61,7 +61,8 @@ class AttentionLayer(eqx.Module):
 
     def __call__(self, x: Float[Array, "t p"]) -> Float[Array, "d_v p"]:
         """``V a`` of one input."""
-        mixed = _mix(self.w_value @ x, self._weights(x))
+        a = self._weights(x)
+        mixed = _mix(self.w_value @ x, a)
         # The barrier sits on the transpose, the order in which the head's `vec` reads it.
         return _barrier(mixed.T).T
 

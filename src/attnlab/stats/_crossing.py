@@ -12,12 +12,12 @@ from attnlab._errors import AttnlabError
 
 @dataclass(frozen=True)
 class Crossing:
-    """Where a curve met a level, and whether it did.
+    """Whether and where a curve meets a level.
 
-    - ``"crossed"``: ``value`` is where;
-    - ``"already met"``: the first point met the level, so that ``value`` (the first x) is only an
-      upper bound;
-    - ``"not reached"``: no point met the level; ``value`` is nan.
+    - ``"crossed"``: at ``value``;
+    - ``"already met"``: the first point meets the level, so ``value`` (the first x) is only an upper
+      bound;
+    - ``"not reached"``: no point meets the level; ``value`` is nan.
     """
 
     kind: Literal["crossed", "not reached", "already met"]
@@ -27,8 +27,8 @@ class Crossing:
 def crossing(x: Any, y: Any, level: float, *, log_x: bool = True, rising: bool = True) -> Crossing:
     """Where the curve y(x) first meets ``level``, by linear interpolation of y in log x (or in x).
 
-    ``rising`` says from which side: y ≥ level is met from below, otherwise y ≤ level from above. x
-    increases; points whose y is nan are left out.
+    The level is met where y ≥ level if ``rising``, otherwise where y ≤ level. x must increase;
+    points whose y is nan are ignored.
 
     >>> crossing([1, 10, 100], [0.0, 0.5, 1.0], 0.75).value.__round__(6)
     31.622777
@@ -44,11 +44,9 @@ def crossing(x: Any, y: Any, level: float, *, log_x: bool = True, rising: bool =
         return Crossing("already met", float(x[0]))
     at = np.log(x) if log_x else x
     before, after = y[first - 1], y[first]
-    # An infinite value has no slope: the crossing is then known only to lie at the point that met
-    # the level.
-    share = (
-        (level - before) / (after - before) if np.isfinite(before) and np.isfinite(after) else 1.0
-    )
+    # Next to an infinite value there is no slope: take the point that meets the level.
+    finite = np.isfinite(before) and np.isfinite(after)
+    share = (level - before) / (after - before) if finite else 1.0
     if share == 1.0:
         return Crossing("crossed", float(x[first]))
     place = at[first - 1] + share * (at[first] - at[first - 1])
@@ -57,7 +55,7 @@ def crossing(x: Any, y: Any, level: float, *, log_x: bool = True, rising: bool =
 
 @dataclass(frozen=True, eq=False)
 class Crossings:
-    """Where each of many curves met a level: arrays of ``Crossing``'s two fields, shape (curves,)."""
+    """Where each of many curves meets a level: the fields of ``Crossing`` as arrays (curves,)."""
 
     kind: np.ndarray
     value: np.ndarray
@@ -66,8 +64,7 @@ class Crossings:
 def crossings(
     x: Any, curves: Any, level: float, *, log_x: bool = True, rising: bool = True
 ) -> Crossings:
-    """``crossing`` of every row of ``curves``, shape (curves, points), all at once: thousands of
-    resamples.
+    """``crossing`` of every row of ``curves``, shape (curves, points), vectorised for resamples.
 
     >>> found = crossings([1, 10, 100], [[0.0, 0.5, 1.0], [0.0, 0.5, 0.6]], 0.75)
     >>> found.kind.tolist(), found.value.round(2).tolist()

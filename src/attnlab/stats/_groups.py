@@ -1,6 +1,4 @@
-"""Many variants on the same seeds: which can be told apart, after a correction for asking many
-times.
-"""
+"""Paired comparisons of many variants on the same seeds, corrected for multiple testing."""
 
 from __future__ import annotations
 
@@ -15,15 +13,15 @@ from scipy.stats import rankdata
 from attnlab._errors import AttnlabError
 from attnlab.stats._interval import check_confidence
 
-LEAST_PAIRS = 6  # with fewer, the two-sided test cannot come below 0.05 whatever the values
+LEAST_PAIRS = 6  # with fewer, the two-sided p-value cannot fall below 0.05
 
 
 def signed_rank(a: Any, b: Any) -> float:
-    """The exact p-value of Wilcoxon's signed-rank test of paired runs, two-sided (Wilcoxon 1945;
-    zeros: Pratt 1959).
+    """The exact two-sided p-value of Wilcoxon's signed-rank test of paired runs.
 
-    ``W = Σ_k sign(a_k − b_k) · rank|a_k − b_k|``; under the null every sign is a fair coin. A pair
-    with a nan does not count; fewer than 6 pairs give 1, for they cannot tell anything apart.
+    ``W = Σ_k sign(a_k − b_k) · rank|a_k − b_k|``; under the null hypothesis every sign is a fair
+    coin (Wilcoxon 1945; zeros: Pratt 1959). Pairs with a nan are ignored. Fewer than 6 pairs give 1,
+    since they cannot be significant.
 
     >>> signed_rank(np.arange(8) + 1.0, np.zeros(8)) == 2 / 2**8
     True
@@ -36,11 +34,12 @@ def signed_rank(a: Any, b: Any) -> float:
     difference = (first - second)[~(np.isnan(first) | np.isnan(second))]
     if len(difference) < LEAST_PAIRS or not difference.any():
         return 1.0
-    # Ranks are halves at worst: twice of them are whole numbers, whose sums can be counted.
+    # Tied ranks are multiples of ½. Doubled, they are integers, so the distribution of W is a
+    # convolution on a grid.
     ranks = np.where(difference == 0, 0, np.rint(2 * rankdata(np.abs(difference)))).astype(int)
     observed = abs(int(np.sum(np.sign(difference) * ranks)))
     total = int(ranks.sum())
-    chances = np.zeros(2 * total + 1)  # of W = −total … total, one pair after the other
+    chances = np.zeros(2 * total + 1)  # P(W = −total), …, P(W = total)
     chances[total] = 1.0
     for rank in ranks:
         chances = 0.5 * (np.roll(chances, rank) + np.roll(chances, -rank))
@@ -48,11 +47,11 @@ def signed_rank(a: Any, b: Any) -> float:
 
 
 def holm(p_values: Any) -> np.ndarray:
-    """p-values corrected for their number (Holm 1979): the k-th smallest of m times m − k + 1, made
-    to rise.
+    """p-values corrected for multiple testing (Holm 1979).
 
-    Rejecting those below a level, the chance to reject *any* true null is at most that level,
-    however they depend on each other.
+    The k-th smallest of m is multiplied by m − k + 1, and the results are made monotone. If those
+    below a level are rejected, the probability to reject *any* true null hypothesis is at most that
+    level, for any dependence between them.
 
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
@@ -69,13 +68,13 @@ def holm(p_values: Any) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Variants from the best to the worst, and which of them cannot be told apart.
+    """Variants from best to worst, and groups that cannot be told apart.
 
-    - ``names``: by ``centre``, the median over runs, the best first;
+    - ``names``: sorted by ``centre``, the median over runs, best first;
     - ``p``: (names × names), p-values of all pairs, corrected by Holm's method; 1 on the diagonal;
-    - ``groups``: all largest sets of names of which no two are told apart at ``level``; a name may
-      be in several. The first holds the best;
-    - ``pairs``: (names × names), how many runs each two share.
+    - ``groups``: all maximal sets of names of which no two differ at ``level``; a name may be in
+      several. The first contains the best;
+    - ``pairs``: (names × names), the number of runs that each pair shares.
     """
 
     names: tuple[str, ...]
@@ -98,11 +97,10 @@ class Ranking:
 def rank_variants(
     runs: Mapping[str, Any], *, smaller_is_better: bool = True, level: float = 0.05
 ) -> Ranking:
-    """Rank variants by their median over runs and find groups of equals; run k of all has the same
-    seed.
+    """Rank variants by their median over runs, and find groups that cannot be told apart.
 
-    Every two variants are compared by ``signed_rank`` on the runs they share (nan: not run), and
-    all these p-values are corrected together.
+    Run k of all variants has the same seed. All pairs are compared by ``signed_rank`` on the runs
+    they share (nan: not run), and all p-values are corrected together.
 
     >>> rng = np.random.default_rng(0)
     >>> base = rng.normal(size=16)
@@ -120,24 +118,22 @@ def rank_variants(
         )
     empty = [name for name, each in values.items() if np.isnan(each).all()]
     if empty:
-        raise AttnlabError(f"{empty[0]!r} has no run that finished: leave it out, and say so")
+        raise AttnlabError(f"{empty[0]!r} has no finished run: leave it out, and report that")
     sign = 1.0 if smaller_is_better else -1.0
     names = sorted(values, key=lambda name: sign * float(np.nanmedian(values[name])))
-    p, pairs = np.ones((len(names), len(names))), np.zeros((len(names), len(names)), int)
+    p = np.ones((len(names), len(names)))
     places = list(combinations(range(len(names)), 2))
     found = holm([signed_rank(values[names[i]], values[names[j]]) for i, j in places])
     for (i, j), each in zip(places, found, strict=True):
         p[i, j] = p[j, i] = each
-    there = ~np.isnan(np.stack([values[name] for name in names]))
-    pairs = there.astype(int) @ there.T.astype(int)
+    present = ~np.isnan(np.stack([values[name] for name in names]))
+    pairs = present.astype(int) @ present.T.astype(int)
     centre = np.array([float(np.nanmedian(values[name])) for name in names])
     return Ranking(tuple(names), centre, p, _groups(names, p >= level), pairs, level)
 
 
 def _groups(names: Sequence[str], alike: np.ndarray) -> tuple[tuple[str, ...], ...]:
-    """All largest sets in which every two are alike, in the order of their members (Bron and
-    Kerbosch 1973).
-    """
+    """All maximal cliques of the relation ``alike``, sorted (Bron and Kerbosch 1973)."""
     found: list[tuple[int, ...]] = []
 
     def grow(chosen: tuple[int, ...], may: list[int], left_out: list[int]) -> None:

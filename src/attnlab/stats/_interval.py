@@ -12,9 +12,9 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """``low ≤ high`` at ``confidence``, and the ``estimate`` they belong to.
+    """``low ≤ high`` at ``confidence``, and the ``estimate``.
 
-    Where so few or such values give no interval, both ends are nan and ``reason`` says why.
+    If the values give no interval, both ends are nan and ``reason`` explains why.
 
     >>> print(Interval(low=0.9, high=1.2, estimate=1.0, confidence=0.95))
     1 [0.9, 1.2]
@@ -38,8 +38,8 @@ class Interval:
 
 
 def check_confidence(confidence: float) -> None:
-    """Refuse a confidence outside (0, 1)."""
+    """Raise an error for a confidence outside (0, 1)."""
     if not 0 < confidence < 1:
         raise AttnlabError(
-            f"confidence={confidence}: expected a confidence between 0 and 1, such as 0.95"
+            f"confidence={confidence}: expected a number between 0 and 1, such as 0.95"
         )

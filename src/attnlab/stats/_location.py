@@ -1,6 +1,4 @@
-"""Intervals of means, medians and ratios over runs, in closed form: no verdict hangs on a
-resampling seed.
-"""
+"""Intervals of means, medians and ratios over runs, in closed form (no resampling)."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ _ON_LOGS = ("lognormal mean", "geometric mean", "median ratio")
 def interval_of(
     values: Any, statistic: Location = "median", *, confidence: float = CONFIDENCE
 ) -> Interval:
-    """The interval of a statistic over independent runs; ``values`` has one number for each.
+    """The interval of a statistic over independent runs; ``values`` has one number per run.
 
     - ``"mean"``: Student's t.
     - ``"median"``: Hettmansperger and Sheather (1986), order statistics with interpolation.
@@ -35,8 +33,8 @@ def interval_of(
       and variance v of the logarithms ``m + v/2 ± t √(v/n + v²/(2(n − 1)))``, exponentiated. Choose
       it when the variable is declared, never after looking at its values.
 
-    At least 8 runs; with fewer, and where all values are equal, there is no interval. A nominal 95
-    % interval covers at least 94 % from 8 runs on where its assumption holds (``make coverage``).
+    With fewer than 8 runs, or if all values are equal, there is no interval. From 8 runs on, a
+    nominal 95 % interval covers at least 94 % if its assumption holds (``make coverage``).
 
     >>> print(interval_of([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], "mean"))
     4.5 [2.45, 6.55]
@@ -52,8 +50,8 @@ def interval_of(
     if statistic in _ON_LOGS:
         if (data <= 0).any():
             raise AttnlabError(
-                f"{int((data <= 0).sum())} values are not positive: {statistic!r} expects "
-                "positive ones"
+                f"{int((data <= 0).sum())} values are not positive: {statistic!r} needs positive "
+                "values"
             )
         data = np.log(data)
     estimate, ends = _METHODS[statistic]
@@ -72,19 +70,18 @@ def _checked(values: Any) -> np.ndarray:
     if not np.isfinite(data).all():
         raise AttnlabError(
             f"{int((~np.isfinite(data)).sum())} of {data.size} values are nan or infinite: "
-            "expected finite numbers; "
-            "leave failed runs out first, and count them"
+            "expected finite numbers; leave failed runs out first, and count them"
         )
     return data
 
 
 def _no_interval(data: np.ndarray, statistic: str, confidence: float) -> str:
-    """Why there is no interval, or nothing."""
+    """Why there is no interval; empty if there is one."""
     if len(data) < MIN_RUNS:
         return f"{len(data)} runs, an interval needs at least {MIN_RUNS}"
     if data.min() == data.max():
         return f"all {len(data)} values are equal"
-    # The widest interval of a median is from the least to the greatest value.
+    # The widest interval of a median is from the smallest to the largest value.
     if "median" in statistic and 1 - 2.0 ** (1 - len(data)) < confidence:
         return f"{len(data)} runs, too few for a median at confidence {confidence:g}"
     return ""

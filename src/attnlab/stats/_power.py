@@ -1,4 +1,4 @@
-"""How many more runs would decide."""
+"""Power: how many more runs would decide."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ def more_runs(
     confidence: float = CONFIDENCE,
     power: float = POWER,
 ) -> int | None:
-    """How many further runs clear a threshold with this power; ``None`` where a million would not
-    do.
+    """How many further runs clear a threshold with this power; ``None`` if more than a million.
 
     ``reach`` is the half-width of an interval from ``runs`` runs, ``distance`` that of its estimate
     from the threshold. The interval of N runs has the half-width ``t_N σ/√N`` with ``σ = reach
     √runs / t_runs``; it clears a threshold at distance d with probability ``power`` once ``(t_N +
-    z_power) σ/√N ≤ d``. The truth may lie closer to the threshold than the estimate, so d is
-    ``distance`` less half a standard error, but not below half of it, nor below ``least`` where the
-    truth is known to lie that far away.
+    z_power) σ/√N ≤ d``. The true value may be closer to the threshold than the estimate, so d is
+    ``distance`` minus half a standard error, but at least half of ``distance``, and at least
+    ``least`` if the true value is known to be that far away.
 
     >>> more_runs(8, 0.4, 0.2)
     129
@@ -45,9 +44,8 @@ def more_runs(
     away = max(distance - error / 2, distance / 2, least)
 
     def clears(count: int) -> bool:
-        return (float(stdtrit(count - 1, 0.5 + confidence / 2)) + extra) * sigma / math.sqrt(
-            count
-        ) <= away
+        t = float(stdtrit(count - 1, 0.5 + confidence / 2))
+        return (t + extra) * sigma / math.sqrt(count) <= away
 
     if not clears(_MOST):
         return None

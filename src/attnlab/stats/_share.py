@@ -1,4 +1,4 @@
-"""Shares of runs: exact intervals, and what few runs can say."""
+"""Exact intervals of shares of runs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from attnlab.stats._interval import CONFIDENCE, Interval, check_confidence
 def share_interval(
     successes: float, trials: int, *, unknown: int = 0, confidence: float = CONFIDENCE
 ) -> Interval:
-    """The exact interval of a share (Clopper and Pearson 1934); ``trials`` are independent runs or
-    problems.
+    """The exact interval of a share (Clopper and Pearson 1934) of independent trials.
 
-    - ``successes`` s may be a fraction where a problem has several starts: the sum over problems of
+    - ``successes`` s may be fractional if a problem has several starts: the sum over problems of
       each one's own share. Such a sum varies no more than a binomial of the same mean (Hoeffding
-      1956), so that the interval errs on the safe side.
-    - ``unknown``: further trials of which nothing is known (failed, unmatched). The low end takes
-      them all for misses, the high end for successes; the estimate is that of the known ones.
+      1956), so the interval is conservative.
+    - ``unknown``: further trials with unknown outcome (failed, unmatched). The low end counts them
+      as misses, the high end as successes; the estimate is that of the known ones.
 
     ``low`` solves P[X ≥ s | low] = (1 − confidence)/2, ``high`` P[X ≤ s | high] = (1 −
     confidence)/2.
@@ -34,8 +33,7 @@ def share_interval(
     if trials < 1 or not 0 <= successes <= trials or unknown < 0:
         raise AttnlabError(
             f"{successes:g} successes of {trials} trials, {unknown} unknown: expected at least "
-            "one trial, "
-            "0 ≤ successes ≤ trials and unknown ≥ 0"
+            "one trial, 0 ≤ successes ≤ trials and unknown ≥ 0"
         )
     every = trials + unknown
     low = _quantile(successes, every - successes + 1, (1 - confidence) / 2)
@@ -44,14 +42,14 @@ def share_interval(
 
 
 def _quantile(a: float, b: float, share: float) -> float:
-    """The quantile of a beta distribution; a parameter of zero puts all of it at one end."""
+    """The quantile of a beta distribution; with a parameter of zero, all mass is at one end."""
     if a <= 0:
         return 0.0
     return 1.0 if b <= 0 else float(betaincinv(a, b, share))
 
 
 def trials_needed(share: float, *, confidence: float = CONFIDENCE) -> int:
-    """How many trials without a miss prove a share of at least ``share``.
+    """The number of trials without a miss that proves a share of at least ``share``.
 
     >>> trials_needed(0.95), trials_needed(0.8)
     (72, 17)
@@ -66,7 +64,7 @@ def trials_needed(share: float, *, confidence: float = CONFIDENCE) -> int:
 
 
 def may_violate(violating: int, runs: int, *, confidence: float = CONFIDENCE) -> float:
-    """The share of all runs that may lie beyond a bound, given how many did: one-sided, exact.
+    """An exact one-sided upper bound of the share of runs beyond a bound, given how many were.
 
     >>> f"{may_violate(0, 4):.0%}"
     '53%'
