@@ -35,7 +35,7 @@ def runs(
 
         attnlab runs s3://bucket/results --unlock
     """
-    from attnlab.cli._show import print_json
+    from attnlab.cli._commands import print_json
     from attnlab.runs import Results
 
     sweeps = _sweeps(place(folder))
