@@ -41,7 +41,7 @@ _SEEDS: dict[Scale, int] = {"quick": 8, "paper": 16}
 _VERDICTS = ("holds", "fails", "inconclusive", "reported", "not run")
 Known = Callable[[], Mapping[str, Claim]]
 _UNDECIDED = ("inconclusive", "not run", "reported")
-_SIGNS = {"<=": "≤", ">=": "≥"}
+_SIGNS = {"<=": "≤", ">=": "≥", "in": "in"}
 _BOUNDS = {"at least": "≥ ", "at most": "≤ ", "already met": "≤ "}
 
 
