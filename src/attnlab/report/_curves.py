@@ -155,7 +155,6 @@ def band_figure(
     id: str,
     title: str,
     caption: str = "",
-    alt: str = "",
     x_label: str = "step",
     y_label: str = "value",
     log_x: bool = False,
@@ -212,7 +211,7 @@ def band_figure(
         id,
         title,
         caption or "Line: median over seeds. Band: 10–90 % of seeds.",
-        alt or f"{words} {x_label}.",
+        f"{words} {x_label}.",
         {"data": traces, "layout": style},
         table,
         one_note(thinning_note(len(kept), len(x)), hidden_note(drawn, log_y)),
@@ -239,61 +238,51 @@ def theory_figure(
     id: str,
     title: str,
     caption: str = "",
-    alt: str = "",
-    x_label: str = "step",
     y_label: str = "value",
-    log_x: bool = False,
-    log_y: bool = False,
-    choice_label: str = "Word",
     singles: int = MAX_RUNS,
 ) -> Figure:
-    """Theory over measurement on the same axes, and below the residual ``100 (measured − predicted)
-    / |predicted|``.
+    """Theory over measurement along the steps ``x``, and below the residual
+    ``100 (measured − predicted) / |predicted|``.
 
     ``measured``: (seed × x); ``predicted``: (seed × x), or (x) when it is the same for all seeds.
-    Both may be mappings choice → array (one entry per word, say); the reader then chooses which is
-    shown.
+    Both may be mappings word → array; the reader then chooses which word is shown.
 
     >>> figure = theory_figure([0, 1], {"good": [[1, 2.0]]}, {"good": [1, 1.0]}, id="sen", title="SEN")
     >>> figure.table["good: residual in %: seed 0"]
     [0.0, 100.0]
     """
-    has_choices = isinstance(measured, Mapping)
-    arrays = _pairs(measured, predicted) if has_choices else _pairs({"": measured}, {"": predicted})
-    (first, _), _ = next(iter(arrays.values()))
-    x = axis_values(x, first.shape[1], "measured")
-    kept = thinned(x, len(arrays) * min(len(first), singles), log_x)
-    traces, table = [], {x_label: short(x[kept])}
-    for k, (choice, ((m, seeds), (p, _))) in enumerate(arrays.items()):
+    has_words = isinstance(measured, Mapping)
+    pairs = _pairs(measured, predicted) if has_words else _pairs({"": measured}, {"": predicted})
+    every = [runs for (runs, _), _ in pairs.values()]
+    x = axis_values(x, every[0].shape[1], "measured")
+    kept = thinned(x, len(pairs) * min(len(every[0]), singles))
+    traces, table = [], {"step": short(x[kept])}
+    for k, (word, ((m, seeds), (p, _))) in enumerate(pairs.items()):
         if m.shape != (len(m), len(x)) or p.shape not in {(1, len(x)), m.shape}:
             raise AttnlabError(
                 f"measured is {m.shape} and predicted {p.shape}; expected both (seed × {len(x)})"
             )
-        prefix = f"{choice}: " if has_choices else ""
-        panel = _panel(prefix, x[kept], m[:, kept], p[:, kept], seeds, x_label, singles)
-        for place, series in enumerate(panel):
+        prefix = f"{word}: " if has_words else ""
+        for place, series in enumerate(
+            _panel(prefix, x[kept], m[:, kept], p[:, kept], seeds, singles)
+        ):
             drawn = series.traces(runs_legend=place == 0)
-            traces += [of_choice(trace, k) for trace in drawn] if has_choices else drawn
+            traces += [of_choice(trace, k) for trace in drawn] if has_words else drawn
             table |= series.columns()
-    every = [m for (m, _), _ in arrays.values()]
     words = f"Measured {y_label} with the predicted one on the same axes, and below their"
+    style = _two_panels(axis("step"), axis(y_label), "residual, %")
     return Figure(
         id=id,
         title=title,
         caption=caption
         or "Lines: median over seeds. Band: 10–90 % of measured runs. Below: the difference in % "
         "of the prediction.",
-        alt=alt or f"{title}. {words} difference in %.",
-        plotly={
-            "data": traces,
-            "layout": _two_panels(
-                axis(x_label, log_x, [x]), axis(y_label, log_y, every), "residual, %"
-            ),
-        },
+        alt=f"{title}. {words} difference in %.",
+        plotly={"data": traces, "layout": style},
         table=table,
-        note=one_note(thinning_note(len(kept), len(x)), hidden_note(every, log_y)),
-        choices=tuple(str(choice) for choice in arrays) if has_choices else (),
-        choice_label=choice_label,
+        note=thinning_note(len(kept), len(x)),
+        choices=tuple(map(str, pairs)) if has_words else (),
+        choice_label="Word",
     )
 
 
@@ -318,7 +307,6 @@ def _panel(
     measured: np.ndarray,
     predicted: np.ndarray,
     seeds: list[Any],
-    x_label: str,
     singles: int,
 ) -> list[_Series]:
     """Measured, predicted and residual, in the order in which they are drawn."""
@@ -328,9 +316,9 @@ def _panel(
     theory: dict[str, Any] = {"dash": "dash", "band": False, "singles": singles}
     below: dict[str, Any] = {"y_axis": "y2", "legend": False, "unit": " %", "singles": singles}
     return [
-        _Series(f"{prefix}measured", x, measured, seeds, x_label, BLUE, singles=singles),
-        _Series(f"{prefix}theory", x, predicted, own, x_label, VERMILLION, **theory),
-        _Series(f"{prefix}residual in %", x, residual, seeds, x_label, GREEN, **below),
+        _Series(f"{prefix}measured", x, measured, seeds, "step", BLUE, singles=singles),
+        _Series(f"{prefix}theory", x, predicted, own, "step", VERMILLION, **theory),
+        _Series(f"{prefix}residual in %", x, residual, seeds, "step", GREEN, **below),
     ]
 
 
@@ -349,14 +337,11 @@ def overlay_figure(
     id: str,
     title: str,
     caption: str = "",
-    alt: str = "",
-    x_label: str = "step",
     y_label: str = "value",
     compared: xr.DataArray | None = None,
-    log_x: bool = True,
 ) -> Figure:
     """Dots measured, lines predicted, and below ``100 (predicted − measured) / |measured|``; the
-    reader picks a seed.
+    reader picks a seed. Steps are on a logarithmic axis.
 
     Both have the dimensions ``seed``, ``word`` and ``step``. ``compared`` says where the difference
     is drawn (where the quantity is large enough to speak of a relative error). The first seeds,
@@ -374,8 +359,8 @@ def overlay_figure(
                 f"figure {id!r}: got the dimensions {array.dims}; expected seed, word and step"
             )
     steps = measured.step.values
-    kept = thinned(steps, lines=1, log=log_x, most=_POINTS)
-    kept = kept[(steps[kept] > 0) | (not log_x)]
+    kept = thinned(steps, lines=1, log=True, most=_POINTS)
+    kept = kept[steps[kept] > 0]
     part = {"seed": slice(_SEEDS), "word": slice(_WORDS), "step": kept}
     m, p = (array.transpose(*wanted).isel(part) for array in (measured, predicted))
     off = 100 * (p - m) / abs(m).where(m != 0)
@@ -384,18 +369,18 @@ def overlay_figure(
     traces = [
         of_choice(trace, k)
         for k in range(m.sizes["seed"])
-        for trace in _overlaid_run(m, p, off, k, x_label, y_label)
+        for trace in _overlaid_run(m, p, off, k, y_label)
     ]
-    style = _two_panels(axis(x_label, log_x, [steps[kept]]), axis(y_label), "difference, %")
+    style = _two_panels(axis("step", True, [steps[kept]]), axis(y_label), "difference, %")
     words = f"Measured {y_label} as dots, predicted as lines, below their difference in %, seed by"
     return Figure(
         id=id,
         title=title,
         caption=caption
         or "Dots: measured. Lines: predicted. Below: the difference in % of what was measured.",
-        alt=alt or f"{title}. {words} seed.",
+        alt=f"{title}. {words} seed.",
         plotly={"data": traces, "layout": style},
-        table=_overlay_table(m, p, off, x_label, y_label),
+        table=_overlay_table(m, p, off, y_label),
         note=_overlay_note(m, measured),
         choices=tuple(f"seed {seed}" for seed in m.seed.values),
         choice_label="Run",
@@ -403,12 +388,12 @@ def overlay_figure(
 
 
 def _overlaid_run(
-    m: xr.DataArray, p: xr.DataArray, off: xr.DataArray, k: int, x_label: str, y_label: str
+    m: xr.DataArray, p: xr.DataArray, off: xr.DataArray, k: int, y_label: str
 ) -> list[dict[str, Any]]:
     """The three traces of one seed, each with gaps between its words."""
     words = m.word.values.tolist()
     text = [plain(word) for word in words for _ in range(m.sizes["step"] + 1)]
-    where = f"<br>{plain(x_label)} %{{x}}<extra>%{{text}}</extra>"
+    where = "<br>step %{x}<extra>%{text}</extra>"
 
     def trace(name: str, values: xr.DataArray, **more: Any) -> dict[str, Any]:
         y = [value for row in values.isel(seed=k).values for value in [*short(row), None]]
@@ -438,13 +423,13 @@ def _overlaid_run(
 
 
 def _overlay_table(
-    m: xr.DataArray, p: xr.DataArray, off: xr.DataArray, x_label: str, y_label: str
+    m: xr.DataArray, p: xr.DataArray, off: xr.DataArray, y_label: str
 ) -> dict[str, list[Any]]:
     seeds, words, steps = (m[dim].values.tolist() for dim in ("seed", "word", "step"))
     return {
         "seed": [seed for seed in seeds for _ in words for _ in steps],
         "word": [word for _ in seeds for word in words for _ in steps],
-        x_label: steps * (len(seeds) * len(words)),
+        "step": steps * (len(seeds) * len(words)),
         f"measured {y_label}": short(m.values.ravel()),
         f"predicted {y_label}": short(p.values.ravel()),
         "difference in %": short(off.values.ravel()),
@@ -477,14 +462,7 @@ def stages_figure(
     ``stage`` is a number into ``names``; ``panels`` gives two quantities, the upper one first, by
     name: values and label of the axis. All have the dimensions seed, step and word.
     """
-    if len(panels) != 2:
-        raise AttnlabError(f"figure {id!r} has {len(panels)} panels; expected 2")
-    for name, values in {"stage": stage, **{k: v for k, (v, _) in panels.items()}}.items():
-        if not {"seed", "step", "word"} <= set(values.dims):
-            raise AttnlabError(
-                f"figure {id!r}: {name!r} has the dimensions {values.dims}; expected seed, step "
-                "and word"
-            )
+    _check_panels(stage, panels, id)
     pairs = [(s, w) for s in range(stage.sizes["seed"]) for w in range(stage.sizes["word"])]
     traces, choices = [], []
     table: dict[str, list[Any]] = {name: [] for name in ("seed", "word", "step", "phase", *panels)}
@@ -518,6 +496,20 @@ def stages_figure(
         tuple(choices),
         choice_label="Word",
     )
+
+
+def _check_panels(
+    stage: xr.DataArray, panels: Mapping[str, tuple[xr.DataArray, str]], id: str
+) -> None:
+    if len(panels) != 2:
+        raise AttnlabError(f"figure {id!r} has {len(panels)} panels; expected 2")
+    named = {"stage": stage} | {name: values for name, (values, _) in panels.items()}
+    for name, values in named.items():
+        if not {"seed", "step", "word"} <= set(values.dims):
+            raise AttnlabError(
+                f"figure {id!r}: {name!r} has the dimensions {values.dims}; expected seed, step "
+                "and word"
+            )
 
 
 class _Story:

@@ -212,7 +212,7 @@ def _pictures_layout(columns: int, rows: int) -> dict[str, Any]:
     return style
 
 
-def shaded_figure(sentences: xr.Dataset, *, id: str, title: str, caption: str = "") -> Figure:
+def shaded_figure(sentences: xr.Dataset, *, id: str, title: str) -> Figure:
     """Sentences with each word's background as strong as its share of the attention.
 
     ``sentences``: ``weight`` (sentence, place, step), ``word`` and ``known`` (sentence, place; an
@@ -243,7 +243,7 @@ def shaded_figure(sentences: xr.Dataset, *, id: str, title: str, caption: str = 
     return Figure(
         id,
         title,
-        caption or _SHADED_CAPTION,
+        _SHADED_CAPTION,
         title,
         {},
         _shaded_table(rows, names),
@@ -324,16 +324,17 @@ def _shaded_row(one: xr.Dataset) -> _ShadedRow:
 def _shaded_table(rows: list[_ShadedRow], steps: list[str]) -> dict[str, list[Any]]:
     """A row for each word, a column for each step."""
     table: dict[str, list[Any]] = {
-        "sentence": [k + 1 for k, row in enumerate(rows) for _ in row.words],
-        "label": [row.label for row in rows for _ in row.words],
-        "place": [k + 1 for row in rows for k in range(len(row.words))],
-        "word": [word for row in rows for word in row.words],
-        "known": ["yes" if known else "no" for row in rows for known in row.known],
-    }
-    for k, step in enumerate(steps):
-        table[f"attention at step {step}"] = [
-            value for row in rows for value in short(row.weight[k])
-        ]
+        name: [] for name in ("sentence", "label", "place", "word", "known")
+    } | {f"attention at step {step}": [] for step in steps}
+    for k, row in enumerate(rows):
+        count = len(row.words)
+        table["sentence"] += [k + 1] * count
+        table["label"] += [row.label] * count
+        table["place"] += range(1, count + 1)
+        table["word"] += row.words
+        table["known"] += ["yes" if known else "no" for known in row.known]
+        for step, weight in zip(steps, row.weight, strict=True):
+            table[f"attention at step {step}"] += short(weight)
     return table
 
 

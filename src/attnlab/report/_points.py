@@ -46,7 +46,6 @@ def scatter_figure(
     id: str,
     title: str,
     caption: str = "",
-    alt: str = "",
     x_label: str = "x",
     y_label: str = "y",
     log_x: bool = False,
@@ -95,7 +94,7 @@ def scatter_figure(
         id,
         title,
         caption or "One dot per word and seed.",
-        alt or f"{title}. {y_label} against {x_label}: one dot for each of {', '.join(groups)}.",
+        f"{title}. {y_label} against {x_label}: one dot for each of {', '.join(groups)}.",
         {"data": traces, "layout": style},
         table,
         _dots_note(asked, absent, left),
@@ -199,7 +198,6 @@ def relation_figure(
     id: str,
     title: str,
     caption: str = "",
-    alt: str = "",
     x_label: str = "x",
     y_label: str = "y",
 ) -> Figure:
@@ -241,7 +239,7 @@ def relation_figure(
         caption
         or "Each dot is a word in one run; the dashed curve is the prediction. Move the slider "
         "through training.",
-        alt or f"{title}. {words} training.",
+        f"{title}. {words} training.",
         {"data": [measured, _curve(curve_x, curve_y)], "layout": style, "frames": frames},
         {
             "step": [step for step in steps for _ in dots],
@@ -290,11 +288,9 @@ def paths_figure(
     id: str,
     title: str,
     caption: str = "",
-    alt: str = "",
     x_label: str = "x",
     y_label: str = "y",
     log_x: bool = False,
-    log_y: bool = False,
     reverse_x: bool = False,
     ends: bool = False,
     lines: Mapping[str, float] | None = None,
@@ -316,7 +312,7 @@ def paths_figure(
     traces: list[dict[str, Any]] = []
     table = _group_table(x_label, y_label)
     counts, points = [0, 0], [0, 0]  # drawn and all: lines, and points of the longest line
-    every_x, every_y = [], []
+    every_x = []
     for k, (name, (xs, ys)) in enumerate(groups.items()):
         x, y, names, found = _lines(xs, ys, most)
         kept = _thin(x, log_x)
@@ -324,13 +320,12 @@ def paths_figure(
         counts = [counts[0] + len(names), counts[1] + found]
         x, y = x[:, kept], y[:, kept]
         every_x.append(x)
-        every_y.append(y)
         traces.append(_path_trace(name, x, y, names, (x_label, y_label), k))
         if ends and len(x):
             traces.append(_path_ends(name, x, y, color_of(k)))
         labels = np.repeat(names, len(kept)).tolist()
         _add_group(table, [name] * x.size, labels, x.ravel(), y.ravel())
-    style = layout(440, xaxis=axis(x_label, log_x, every_x), yaxis=axis(y_label, log_y, every_y))
+    style = layout(440, xaxis=axis(x_label, log_x, every_x), yaxis=axis(y_label))
     style["showlegend"] = True
     style["shapes"] = reference_lines(lines or {})
     if reverse_x:
@@ -339,12 +334,10 @@ def paths_figure(
         id,
         title,
         caption or "One thin line per word and seed.",
-        alt or f"{title}. {y_label} against {x_label}: thin lines of {', '.join(groups)}.",
+        f"{title}. {y_label} against {x_label}: thin lines of {', '.join(groups)}.",
         {"data": traces, "layout": style},
         table,
-        one_note(
-            _paths_note(counts, points), hidden_note(every_x, log_x), hidden_note(every_y, log_y)
-        ),
+        one_note(_paths_note(counts, points), hidden_note(every_x, log_x)),
     )
 
 
@@ -432,7 +425,6 @@ def histogram_figure(
     id: str,
     title: str,
     caption: str = "",
-    alt: str = "",
     x_label: str = "value",
     y_label: str = "share of the group",
     bins: int = 48,
@@ -469,7 +461,7 @@ def histogram_figure(
         id,
         title,
         caption or f"{y_label.capitalize()} in {len(edges) - 1} bins of equal width.",
-        alt or f"{title}. Histograms of {', '.join(rows)} over the same bins of {x_label}.",
+        f"{title}. Histograms of {', '.join(rows)} over the same bins of {x_label}.",
         {"data": traces, "layout": style},
         table,
         f"{lost} value{'s' * (lost > 1)} {be} not finite and not counted." if lost else "",

@@ -76,7 +76,6 @@ def dots_figure(
     id: str,
     title: str,
     caption: str = "",
-    alt: str = "",
     x_label: str = "value",
     names: tuple[str, str] = ("within the threshold", "beyond the threshold"),
 ) -> Figure:
@@ -120,7 +119,7 @@ def dots_figure(
         caption
         or "One dot per seed, the bar is the median. The shaded side of the line is where the law "
         "counts as kept.",
-        alt or f"{title}. {words}",
+        f"{title}. {words}",
         {"data": [trace for trace in traces if trace["x"]], "layout": style},
         table,
     )

@@ -51,7 +51,6 @@ def heat_table(
     title: str,
     tones: Sequence[Sequence[str]] | None = None,
     caption: str = "",
-    alt: str = "",
     table: Mapping[str, Sequence[Any]] | None = None,
     note: str = "",
 ) -> Figure:
@@ -66,12 +65,9 @@ def heat_table(
     >>> figure.grid.cells, figure.grid.tones
     ((('1 × 10⁻¹⁶',), ('1',)), (('h0',), ('h4',)))
     """
-    shape = (len(rows), len(columns))
-    for given, what in ((cells, "cells"), (tones or cells, "tones")):
-        if len(given) != shape[0] or any(len(row) != shape[1] for row in given):
-            raise AttnlabError(
-                f"{what} do not fit {shape[0]} rows × {shape[1]} columns; give one entry for each"
-            )
+    _check_shape(cells, "cells", len(rows), len(columns))
+    if tones is not None:
+        _check_shape(tones, "tones", len(rows), len(columns))
     grid = Grid(
         rows=tuple(str(row) for row in rows),
         columns=tuple(str(column) for column in columns),
@@ -82,7 +78,7 @@ def heat_table(
         shown = {name: [row[k] for row in cells] for k, name in enumerate(grid.columns)}
         table = {"": list(grid.rows)} | shown
     saved = {name: [_saved(cell) for cell in column] for name, column in table.items()}
-    alt = alt or f"{title}. A table of {', '.join(grid.rows)} by {', '.join(grid.columns)}."
+    alt = f"{title}. A table of {', '.join(grid.rows)} by {', '.join(grid.columns)}."
     return Figure(id, title, caption, alt, _drawn(grid), saved, note, grid=grid)
 
 
@@ -136,6 +132,13 @@ def tone_of(found: Interval | None, *, least: float = -math.inf, most: float = m
 
 def _saved(cell: Any) -> Any:
     return cell if cell is None or isinstance(cell, str) else short([cell])[0]
+
+
+def _check_shape(given: Sequence[Sequence[Any]], what: str, rows: int, columns: int) -> None:
+    if len(given) != rows or any(len(row) != columns for row in given):
+        raise AttnlabError(
+            f"{what} do not fit {rows} rows × {columns} columns; give one entry for each"
+        )
 
 
 def _checked(tones: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
@@ -205,7 +208,6 @@ def ratio_map(
     y_label: str,
     x_names: Sequence[str] | None = None,
     hover: str = "%{x}, %{y}",
-    caption: str = "",
 ) -> Figure:
     """A coloured cell for each ratio (y, x), its number bold where the interval excludes 1.
 
@@ -260,4 +262,4 @@ def ratio_map(
         "low": short(lows.ravel()),
         "high": short(highs.ravel()),
     }
-    return Figure(id, title, caption, title, {"data": [heat], "layout": style}, table)
+    return Figure(id, title, "", title, {"data": [heat], "layout": style}, table)
