@@ -10,19 +10,18 @@ import xarray as xr
 
 from attnlab._errors import AttnlabError
 from attnlab.complexity import Question, tabulate
+from attnlab.papers.liu2021.sample_figures import tuning_table
 from attnlab.report import (
     Card,
     Page,
     Section,
     answers_table,
-    further_table,
     learning_curves,
     needed_figure,
     ratio_figure,
     ratio_rows,
     ratios_against,
     render,
-    tuning_table,
 )
 
 EVIL = "<img src=x onerror=alert(1)>"

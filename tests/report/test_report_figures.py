@@ -10,7 +10,6 @@ from attnlab.report import (
     dots_figure,
     heat_table,
     number,
-    plain,
     relation_figure,
     theory_figure,
 )

@@ -11,8 +11,8 @@ import xarray as xr
 from attnlab._errors import AttnlabError
 from attnlab.report import (
     band_figure,
-    chosen,
     histogram_figure,
+    menu_figure,
     overlay_figure,
     paths_figure,
     scatter_figure,
@@ -93,12 +93,12 @@ def test_one_of_several_drawings_is_shown_and_ticks_serve_all():
         "near": band_figure([0, 1], [[1.0, 20.0]], id="f", title="t", log_y=True),
         "far": band_figure([0, 1], [[1.0, 1e30]], id="f", title="t", log_y=True),
     }
-    figure = chosen(each, id="g", title="t")
+    figure = menu_figure(each, id="g", title="t")
     assert figure.choices == ("near", "far")
     assert [trace["visible"] for trace in figure.plotly["data"]] == [True, False]
     assert "tickvals" in each["near"].plotly["layout"]["yaxis"]
     assert "tickvals" not in figure.plotly["layout"]["yaxis"]
-    assert chosen({"only": each["near"]}, id="g", title="t").choices == ()
+    assert menu_figure({"only": each["near"]}, id="g", title="t").choices == ()
 
 
 def test_each_drawing_keeps_the_names_of_its_axes():
@@ -106,7 +106,7 @@ def test_each_drawing_keeps_the_names_of_its_axes():
         name: band_figure([0, 1], [[1.0, 2.0]], id="f", title="t", y_label=name)
         for name in ("score", "norm")
     }
-    titles = chosen(each, id="g", title="t").plotly["layout"]["meta"]["titles"]
+    titles = menu_figure(each, id="g", title="t").plotly["layout"]["meta"]["titles"]
     assert [title["yaxis.title.text"] for title in titles] == ["score", "norm"]
 
 
@@ -140,7 +140,7 @@ def test_stages_are_stretches_of_the_step_axis():
         (lambda: paths_figure({}, id="f", title="t"), "no lines"),
         (lambda: paths_figure({"a": ([1], [1])}, id="f", title="t"), "expected a labelled array"),
         (lambda: histogram_figure({"a": [np.nan]}, id="f", title="t"), "no finite value"),
-        (lambda: chosen({}, id="f", title="t"), "nothing to choose"),
+        (lambda: menu_figure({}, id="f", title="t"), "nothing to choose"),
         (
             lambda: stages_figure(
                 labelled([0, 0, 0], ("step",)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +17,16 @@ from attnlab.lab._experiment import Answers, Bench, Experiment, TextTable
 from attnlab.lab._settings import Option, Settings
 from attnlab.lab._sweep import Scale, Sweep
 from attnlab.lab._tables import Data
-from attnlab.report import DotRow, Figure, Section, dots_figure, interval, measured, number
+from attnlab.report import (
+    ControlRow,
+    CriterionRow,
+    DotRow,
+    Figure,
+    Section,
+    dots_figure,
+    interval,
+    number,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -31,6 +41,8 @@ _SEEDS: dict[Scale, int] = {"quick": 8, "paper": 16}
 _VERDICTS = ("holds", "fails", "inconclusive", "reported", "not run")
 Known = Callable[[], Mapping[str, Claim]]
 _UNDECIDED = ("inconclusive", "not run", "reported")
+_SIGNS = {"<=": "≤", ">=": "≥", "in": "in"}
+_BOUNDS = {"at least": "≥ ", "at most": "≤ ", "already met": "≤ "}
 
 
 @dataclass(frozen=True)
@@ -179,9 +191,7 @@ class Claims(Experiment[ClaimSettings]):
         except Exception as error:
             figures = ()
             notes = (f"The figures cannot be drawn: {_where(error)}.", *notes)
-        return Section.from_claim(
-            entry, title=entry["title"], figures=figures, command=entry["command"], body=notes
-        )
+        return claim_section(entry, figures=figures, body=notes)
 
     def figures(self, entry: Mapping[str, Any], data: Data) -> Sequence[Figure]:
         """The claim's own figures, or every criterion's value run by run."""
@@ -324,11 +334,87 @@ def _where(error: Exception) -> str:
     return f"{type(error).__name__}: {error}{place}"
 
 
+def claim_section(
+    entry: Mapping[str, Any], *, figures: Sequence[Figure] = (), body: Sequence[str] = ()
+) -> Section:
+    """The section of a claim's entry in a record."""
+    return Section(
+        id=entry["id"],
+        title=entry["title"],
+        statement=entry["statement"],
+        verdict=entry["verdict"],
+        expected=entry["expected"],
+        body=tuple(body),
+        figures=tuple(figures),
+        criteria=tuple(_criterion_row(criterion) for criterion in entry["criteria"]),
+        controls=tuple(
+            ControlRow(control["id"], control["should"], control["verdict"], control["ok"])
+            for control in entry["controls"]
+        ),
+        how_measured=entry["how_measured"],
+        refuted_by=entry["refuted_by"],
+        command=entry["command"],
+        source=entry["source"],
+        reason=entry["reason"],
+        reading=entry["reading"],
+        facts=_claim_facts(entry),
+    )
+
+
+def _criterion_row(criterion: Mapping[str, Any]) -> CriterionRow:
+    value, ends = _value_and_interval(criterion)
+    threshold = criterion["threshold"]
+    return CriterionRow(
+        name=criterion["name"],
+        kind=" ".join(filter(None, (criterion["kind"], criterion["of"]))),
+        statistic=value,
+        interval=ends,
+        threshold=tuple(threshold) if isinstance(threshold, list) else threshold,
+        verdict=criterion["verdict"],
+        relation=_SIGNS[criterion["relation"]],
+        unit=criterion["unit"],
+        reading=criterion["reading"],
+        runs=criterion["exceptions"],
+    )
+
+
+def _value_and_interval(
+    criterion: Mapping[str, Any],
+) -> tuple[float | str | None, tuple[float, float] | None]:
+    """What was measured, in words where it is only a bound, and its interval with open ends
+    infinite.
+
+    >>> _value_and_interval({"statistic": 52.0, "interval": [40.0, None], "bounded": "at least"})
+    ('≥ 52', (40.0, inf))
+    """
+    value, bounded = criterion["statistic"], criterion["bounded"]
+    if bounded == "not reached":
+        value = "not reached"
+    elif bounded in _BOUNDS and value is not None:
+        value = f"{_BOUNDS[bounded]}{number(value)}"
+    if criterion["interval"] is None:
+        return value, None
+    low, high = criterion["interval"]
+    return value, (-math.inf if low is None else low, math.inf if high is None else high)
+
+
+def _claim_facts(entry: Mapping[str, Any]) -> dict[str, str]:
+    """How many seeds and runs there were, and every look if there were several."""
+    counts = entry["runs"]
+    runs = ", ".join(f"{count} {name}" for name, count in counts.items() if name != "causes")
+    causes = "; ".join(f"{one['count']} × {one['cause']}" for one in counts["causes"])
+    facts = {"Seeds": str(entry["seeds"]), "Runs": f"{runs} ({causes})" if causes else runs}
+    looks = entry["looks"]
+    if len(looks) > 1:
+        facts["Looks"] = "; ".join(f"{look['seeds']} seeds: {look['verdict']}" for look in looks)
+    return facts
+
+
 def _criteria_figure(entry: Mapping[str, Any]) -> list[Figure]:
     """Every criterion of a claim without figures of its own, run by run."""
-    rows = [_criterion_row(c) for c in entry["criteria"] if _has_dots(c)]
+    rows = [_dot_row(c) for c in entry["criteria"] if _has_dots(c)]
     rows += [
-        _criterion_row(c, f"control {control['id']}: ")
+        _dot_row(c, f"control {control['id']}: ")
         for control in entry["controls"]
         for c in control["criteria"]
         if _has_dots(c)
@@ -345,7 +431,7 @@ def _has_dots(criterion: Mapping[str, Any]) -> bool:
     return bool(values) and all(value is not None and value >= 0 for value in values)
 
 
-def _criterion_row(criterion: Mapping[str, Any], prefix: str = "") -> DotRow:
+def _dot_row(criterion: Mapping[str, Any], prefix: str = "") -> DotRow:
     threshold = criterion["threshold"]
     good = "above" if criterion["relation"] == ">=" else "below"
     limit = threshold[1] if isinstance(threshold, list) else threshold
@@ -371,15 +457,15 @@ def _verdict_table(entries: Sequence[Mapping[str, Any]]) -> TextTable:
 
 
 def _measured(criterion: Mapping[str, Any]) -> str:
-    value, bounds = measured(criterion)
-    return number(value) if bounds is None else f"{number(value)} {interval(bounds)}"
+    value, ends = _value_and_interval(criterion)
+    return number(value) if ends is None else f"{number(value)} {interval(ends)}"
 
 
 def _asked(criterion: Mapping[str, Any]) -> str:
     threshold = criterion["threshold"]
     if isinstance(threshold, list):
         return f"{number(threshold[0])} … {number(threshold[1])}"
-    return f"{'≥' if criterion['relation'] == '>=' else '≤'} {number(threshold)}"
+    return f"{_SIGNS[criterion['relation']]} {number(threshold)}"
 
 
 def _ending(entries: Sequence[Mapping[str, Any]]) -> Iterable[str]:

@@ -15,7 +15,7 @@ from attnlab._errors import AttnlabError
 from attnlab._places import is_file, listed, place, reading
 from attnlab.lab._experiment import Answers, Bench, Experiment, Interrupted
 from attnlab.lab._settings import Settings
-from attnlab.report import Card, Page, Section, harmless, told, write_folder
+from attnlab.report import Card, Page, Section, number, printable, write_folder
 from attnlab.sweeps import (
     AbstractExecutor,
     Event,
@@ -112,7 +112,7 @@ def _about(experiment: Experiment[Any], answers: Answers, command: str) -> dict[
 
 def page(experiment: Experiment[Any], record: Record) -> Page:
     """The page of a record. Nothing is computed."""
-    record = replace(record, about=harmless(record.about))  # it may hold text of users
+    record = replace(record, about=printable(record.about))  # it may hold text of users
     about, cards = record.about, record.cards
     on_cards = {card.text for card in cards}  # what a card says need not be said twice
     summary = [sentence for sentence in about["summary"] if sentence not in on_cards]
@@ -121,10 +121,10 @@ def page(experiment: Experiment[Any], record: Record) -> Page:
         title="Reproduce this",
         statement="The same settings give the same numbers.",
         command=about["command"],
-        facts={str(key): told(value) for key, value in about["settings"].items()},
+        facts={str(key): _text_of(value) for key, value in about["settings"].items()},
     )
     sections = tuple(experiment.sections(record))
-    origin = {str(k).capitalize(): told(v) for k, v in about.items() if k not in _IN_PAGE}
+    origin = {str(k).capitalize(): _text_of(v) for k, v in about.items() if k not in _IN_PAGE}
     return Page(
         title=about["title"],
         question=about["question"],
@@ -133,6 +133,17 @@ def page(experiment: Experiment[Any], record: Record) -> Page:
         cards=cards,
         provenance=origin,
     )
+
+
+def _text_of(value: Any) -> str:
+    """A setting or version in words: lists with commas, what is absent as a dash.
+
+    >>> _text_of(["keys", "head"]), _text_of(None), _text_of(False), _text_of(1e-6)
+    ('keys, head', '–', 'no', '1e-06')
+    """
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_text_of, value))
+    return number(value) if value is None or isinstance(value, bool) else str(value)
 
 
 def write_page(experiment: Experiment[Any], record: Record) -> Path:

@@ -23,6 +23,7 @@ from attnlab.lab import (
     digest,
     variable,
 )
+from attnlab.papers.liu2021.sample_figures import tuning_table
 from attnlab.papers.liu2021.variant_settings import (
     TEACHER_WORK,
     WORD_WORK,
@@ -45,21 +46,20 @@ from attnlab.questions._ranking import (
     shown,
 )
 from attnlab.report import (
-    SERIES,
+    MAX_SERIES,
     Card,
     DotRow,
     Figure,
     Section,
     answers_table,
     band_figure,
-    chosen,
     dots_figure,
     heat_table,
     learning_curves,
+    menu_figure,
     needed_figure,
     number,
     ratio_figure,
-    tuning_table,
 )
 
 if TYPE_CHECKING:
@@ -635,9 +635,9 @@ def _drawn(ranking: xr.Dataset) -> tuple[list[str], str]:
     reference is shown.
     """
     names, against = [str(s) for s in ranking["student"].values], str(ranking.attrs["against"])
-    left = [name for name in names[len(SERIES) :] if name != against]
-    if against in names[len(SERIES) :]:
-        left.insert(0, names[len(SERIES) - 1])
+    left = [name for name in names[MAX_SERIES:] if name != against]
+    if against in names[MAX_SERIES:]:
+        left.insert(0, names[MAX_SERIES - 1])
     note = f" Not drawn, for want of colours: {', '.join(left)}." if left else ""
     return [name for name in names if name not in left], note
 
@@ -759,7 +759,7 @@ def _course_figure(course: xr.Dataset, names: list[str], note: str) -> Figure:
             log_y=name == Course.error,
             singles=0,
         )
-    return chosen(
+    return menu_figure(
         drawn,
         id="course",
         title="How each variant trains",

@@ -34,6 +34,7 @@ from attnlab.papers.liu2021.digit_sweeps import (
     measure_curves,
     measure_pictures,
 )
+from attnlab.papers.liu2021.sample_figures import tuning_table
 from attnlab.questions._curves import fit_card, ratio_card
 from attnlab.report import (
     Card,
@@ -45,7 +46,6 @@ from attnlab.report import (
     needed_figure,
     number,
     ratio_figure,
-    tuning_table,
 )
 
 if TYPE_CHECKING:

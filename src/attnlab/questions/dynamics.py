@@ -41,7 +41,7 @@ from attnlab.papers.lu2021.sweeps import (
     measure_relation,
     predicted_errors,
 )
-from attnlab.report import Card, Figure, Section, band_figure, chosen
+from attnlab.report import Card, Figure, Section, band_figure, menu_figure
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -441,7 +441,7 @@ def _shares(run: xr.Dataset) -> Figure:
         )
         for title, series in quantities.items()
     }
-    return chosen(
+    return menu_figure(
         drawn,
         id="learned",
         title="What is learned on the way",
@@ -479,7 +479,7 @@ def _words(
         drawn[str(word)] = band_figure(x, {str(word): values.sel(word=word)}, singles=4, **axes)
     count = run.sizes["word"]
     left = f" The first {len(words)} of {count} words can be chosen." if len(words) < count else ""
-    return chosen(
+    return menu_figure(
         drawn,
         id=id,
         title=title,

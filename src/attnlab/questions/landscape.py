@@ -30,10 +30,9 @@ from attnlab.report import (
     Figure,
     Section,
     band_figure,
-    descent_figure,
+    barrier_figure,
     heat_table,
     number,
-    path_figure,
     scatter_figure,
     surface_figure,
 )
@@ -554,7 +553,23 @@ def _surface(surface: xr.Dataset) -> Section:
         title="What lies around it?",
         statement="The loss in a plane through the lowest point found, along two random directions.",
         body=(words,),
-        figures=(surface_figure(surface, id="surface"),),
+        figures=(_surface_figure(loss),),
+    )
+
+
+def _surface_figure(loss: xr.DataArray) -> Figure:
+    """Contours of the loss around the lowest point."""
+    return surface_figure(
+        loss,
+        id="surface",
+        title="The loss around the lowest point found",
+        caption="Loss with penalty; lines are even steps of its logarithm. Each direction is "
+        "random, with what feeds each neuron as long as at the point itself (filter-normalised), "
+        "so that 1 is a change as large as the weights. Cross: the point.",
+        alt=f"Contours of the loss on {loss.sizes['a']} × {loss.sizes['b']} points,",
+        x_label="a, first direction",
+        y_label="b, second direction",
+        centre="the point",
     )
 
 
@@ -573,7 +588,30 @@ def _descent(descent: xr.Dataset) -> Section:
         statement="Adam from the first start that the search took there, in the plane in which its "
         "path varies most.",
         body=(words,),
-        figures=(descent_figure(descent, id="descent"), _distance_figure(descent)),
+        figures=(_descent_figure(descent), _distance_figure(descent)),
+    )
+
+
+def _descent_figure(descent: xr.Dataset) -> Figure:
+    """The plane of a training path with the path projected on it."""
+    steps = descent["step"].values
+    losses, off = descent[Descent.path_loss].values, descent[Descent.distance].values
+    remarks = [
+        f"step {step}\nloss there {number(loss)}\ndistance from the plane {number(distance)}"
+        for step, loss, distance in zip(steps, losses, off, strict=True)
+    ]
+    return surface_figure(
+        descent[Descent.loss],
+        id="descent",
+        title="Training on the plane of its path",
+        caption="Loss with penalty on the plane through the end of training; the line is the "
+        "path's nearest points on the plane, a dot per recorded step (evenly spaced in log time). "
+        "Cross: where training stopped. Axes are distances between weights.",
+        alt=f"The path of {len(steps)} recorded steps over contours",
+        x_label="a, along the path's widest direction",
+        y_label="b, along the next",
+        centre="where training stopped",
+        path=(descent[Descent.path_a].values, descent[Descent.path_b].values, remarks),
     )
 
 
@@ -600,7 +638,7 @@ def _between(data: Data, absent: Mapping[str, str]) -> Section:
     title = "Are the lowest minima connected?"
     if Path.label not in data:
         return Section(id="path", title=title, statement=f"Not shown: {absent['path']}.")
-    figure = path_figure(
+    figure = barrier_figure(
         Path.of(data),
         id="line",
         title="The loss on the straight line between the two lowest minima",

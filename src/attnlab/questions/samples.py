@@ -31,18 +31,19 @@ from attnlab.papers.liu2021.curve_settings import (
     TEACHERS,
     SampleSettings,
 )
-from attnlab.papers.liu2021.sample_figures import ratio_and_predictors
+from attnlab.papers.liu2021.sample_figures import ratio_and_predictors, tuning_table
 from attnlab.papers.liu2021.sample_sweeps import LEVEL, WORK, TeacherCurves
 from attnlab.questions._curves import SIGNS, fit_card, ratio_card
 from attnlab.report import (
     Card,
+    Figure,
     Section,
     answers_table,
-    further_table,
+    interval,
     learning_curves,
     needed_figure,
     number,
-    tuning_table,
+    plain_table,
 )
 
 if TYPE_CHECKING:
@@ -452,7 +453,7 @@ def _needed_section(table: xr.Dataset) -> Section:
         needed_figure(table, id="needed", title=title),
         answers_table(table, id="answers", title="The same in numbers"),
     ]
-    further = further_table(table, id="further", title="What a power law expects")
+    further = _further_table(table, id="further", title="What a power law expects")
     if further is not None:
         figures.append(further)
     return Section(
@@ -461,6 +462,38 @@ def _needed_section(table: xr.Dataset) -> Section:
         statement="Where the curve over seeds first meets the level, interpolated in log n between "
         "the sizes that were run.",
         figures=tuple(figures),
+    )
+
+
+def _further_table(table: xr.Dataset, *, id: str, title: str) -> Figure | None:
+    """What a power law expects for the level, and how well it predicted what was measured; None if
+    not stored.
+    """
+    if Samples.extrapolated_said not in table:
+        return None
+    several = table.sizes["features"] > 1
+    found = {}
+    for student in table["student"].values.tolist():
+        for p in table["features"].values.tolist():
+            one = table.sel(student=student, features=p)
+            said = str(one[Samples.extrapolated_said].values)
+            value = float(one[Samples.extrapolated])
+            ends = (float(one[Samples.extrapolated_low]), float(one[Samples.extrapolated_high]))
+            expected = f"{number(value)} {interval(ends)}" if np.isfinite(value) else "none"
+            if said:
+                found[f"{student}, p = {p}" if several else str(student)] = (expected, said)
+    if not found:
+        return None
+    if len(found) > 1 and len(set(found.values())) == 1:
+        found = {"all students": next(iter(found.values()))}
+    expected, words = zip(*found.values(), strict=True)
+    return plain_table(
+        list(found),
+        {"samples expected": expected, "in words, with the back-test": words},
+        id=id,
+        title=title,
+        caption="A power law fitted to the whole curve. It is believed only if the first half of "
+        "the sizes predicted the second half (the back-test).",
     )
 
 

@@ -1,4 +1,4 @@
-"""Figures and pages, drawn from stored records and labelled data only; nothing is computed here.
+"""Drawing library: pages and figures from labelled data; nothing is computed here.
 
 A page is declared with frozen objects and rendered to one HTML file that needs no network:
 
@@ -8,101 +8,105 @@ A page is declared with frozen objects and rendered to one HTML file that needs 
 True
 """
 
-from attnlab.report._bands import band_figure, theory_figure
-from attnlab.report._chosen import chosen
-from attnlab.report._curves import learning_curves
-from attnlab.report._dots import DotRow, dots_figure
-from attnlab.report._estimates import estimated, tone_of
-from attnlab.report._heat import heat_table
-from attnlab.report._histogram import histogram_figure
-from attnlab.report._marks import Mark, off_grid, rows_figure, shown
-from attnlab.report._needed import needed_figure, ratio_figure, ratio_rows, ratios_against
-from attnlab.report._overlay import overlay_figure
-from attnlab.report._page import Card, Control, Criterion, Figure, Grid, Page, Section, Shaded
-from attnlab.report._palette import SERIES
-from attnlab.report._paths import paths_figure
-from attnlab.report._pictures import PictureRow, pictures_figure
-from attnlab.report._ratio_map import ratio_map
-from attnlab.report._relation import relation_figure
-from attnlab.report._render import render, write_folder, write_page
-from attnlab.report._sample_tables import answers_table, further_table, tuning_table
-from attnlab.report._scatter import scatter_figure
-from attnlab.report._shaded import shaded_figure
-from attnlab.report._shares import ShareRow, shares_figure
-from attnlab.report._shown import (
+from attnlab.report._curves import band_figure, overlay_figure, stages_figure, theory_figure
+from attnlab.report._html import render, write_folder
+from attnlab.report._page import Card, ControlRow, CriterionRow, Figure, Page, Section
+from attnlab.report._pictures import PictureRow, pictures_figure, shaded_figure
+from attnlab.report._points import (
+    histogram_figure,
+    paths_figure,
+    relation_figure,
+    scatter_figure,
+)
+from attnlab.report._rows import (
+    DotRow,
+    Mark,
+    bounds_note,
+    dots_figure,
+    rows_figure,
+    shares_figure,
+)
+from attnlab.report._samples import (
+    answers_table,
+    learning_curves,
+    needed_figure,
+    ratio_figure,
+    ratio_rows,
+    ratios_against,
+)
+from attnlab.report._style import MAX_SERIES, menu_figure
+from attnlab.report._surfaces import barrier_figure, surface_figure
+from attnlab.report._tables import heat_table, plain_table, ratio_map, tone_of
+from attnlab.report._words import (
     counted,
     distinct,
-    harmless,
-    missing,
+    estimate,
+    interval,
+    number,
     percent,
-    plain_table,
+    printable,
     quoted,
     shortened,
 )
-from attnlab.report._stages import stages_figure
-from attnlab.report._surface import descent_figure, path_figure, surface_figure
-from attnlab.report._text import head_name, interval, measured, number, plain, told
 
 __all__ = [
+    # A page and its parts, and how it becomes HTML.
+    "Card",
+    "ControlRow",
+    "CriterionRow",
+    "Figure",
+    "Page",
+    "Section",
+    "render",
+    "write_folder",
+    # Several drawings in one figure, and how many series of one drawing can be told apart.
+    "menu_figure",
+    "MAX_SERIES",
+    # Curves over an axis, seed by seed or as bands.
     "band_figure",
+    "overlay_figure",
+    "stages_figure",
     "theory_figure",
-    "chosen",
-    "learning_curves",
-    "DotRow",
-    "dots_figure",
-    "estimated",
-    "tone_of",
-    "heat_table",
+    # Two quantities against each other, and how values are spread.
     "histogram_figure",
+    "paths_figure",
+    "relation_figure",
+    "scatter_figure",
+    # Rows: values of runs against a threshold, estimates with intervals.
+    "DotRow",
     "Mark",
-    "off_grid",
+    "bounds_note",
+    "dots_figure",
     "rows_figure",
-    "shown",
+    "shares_figure",
+    # Learning curves and needed samples, from a table of `attnlab.complexity.tabulate`.
+    "answers_table",
+    "learning_curves",
     "needed_figure",
     "ratio_figure",
     "ratio_rows",
     "ratios_against",
-    "overlay_figure",
-    "Card",
-    "Control",
-    "Criterion",
-    "Figure",
-    "Grid",
-    "Page",
-    "Section",
-    "Shaded",
-    "SERIES",
-    "paths_figure",
+    # Tables.
+    "heat_table",
+    "plain_table",
+    "ratio_map",
+    "tone_of",
+    # A loss around a point and between two points.
+    "barrier_figure",
+    "surface_figure",
+    # Images under heat, sentences with shaded words.
     "PictureRow",
     "pictures_figure",
-    "ratio_map",
-    "relation_figure",
-    "render",
-    "write_folder",
-    "write_page",
-    "answers_table",
-    "further_table",
-    "tuning_table",
-    "scatter_figure",
     "shaded_figure",
-    "ShareRow",
-    "shares_figure",
+    # Numbers in words.
     "counted",
-    "distinct",
-    "harmless",
-    "missing",
+    "estimate",
+    "interval",
+    "number",
     "percent",
-    "plain_table",
+    # Users' texts in a page.
+    "distinct",
+    "printable",
     "quoted",
     "shortened",
-    "stages_figure",
-    "descent_figure",
-    "path_figure",
-    "surface_figure",
-    "head_name",
-    "interval",
-    "measured",
-    "number",
-    "plain",
-    "told",
 ]

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from attnlab._errors import AttnlabError
-from attnlab.report._text import measured
 
 VERDICTS = ("holds", "fails", "inconclusive", "reported", "not run")
 SAVINGS = ("saves", "no advantage", "costs", "inconclusive")
 _DECIDED = ("holds", "fails")
-_SIGNS = {"<=": "≤", ">=": "≥", "<": "<", ">": ">"}
-_NEEDED = ("id", "statement", "verdict")
 
 
 @dataclass(frozen=True)
@@ -31,18 +28,18 @@ class Grid:
 
 @dataclass(frozen=True)
 class Sentence:
-    """One shaded sentence: words, how strong each is shaded and what is said of it, step by step.
+    """One shaded sentence: words, how strong each is shaded and a remark on them, step by step.
 
     - ``known``: whether the model has seen each word; one that it has not is grey and never shaded.
     - ``shades`` (step × word): whole per cent, 100 the strongest.
-    - ``told``, ``right`` (step): what the model says of the sentence then, and whether that is so.
+    - ``remarks``, ``right`` (step): what stands below the sentence then, and whether it is right.
     """
 
     words: tuple[str, ...]
     known: tuple[bool, ...]
     label: str
     shades: tuple[tuple[int, ...], ...]
-    told: tuple[str, ...]
+    remarks: tuple[str, ...]
     right: tuple[bool, ...]
 
 
@@ -81,11 +78,11 @@ class Figure:
     shaded: Shaded | None = None
 
     def __post_init__(self):
-        check_id(self.id, "figure")
+        _check_id(self.id, "figure")
 
 
 @dataclass(frozen=True)
-class Criterion:
+class CriterionRow:
     """One measured number against its threshold; ``relation`` (``≤``, ``≥``) is shown before the
     threshold.
 
@@ -106,7 +103,7 @@ class Criterion:
 
 
 @dataclass(frozen=True)
-class Control:
+class ControlRow:
     """A case whose answer is known: ``ok`` if it came out as it ``should`` (``reject`` or
     ``accept``).
     """
@@ -122,7 +119,7 @@ class Card:
     """A verdict at a glance: a label, a statement, a verdict or None, and the number that says
     most.
 
-    Its verdict is a claim's (``VERDICTS``) or that of a sample ratio (``SAVINGS``).
+    Its verdict is one of a section's (``VERDICTS``) or that of a comparison (``SAVINGS``).
     ``measure`` names the number, ``note`` stands beside the verdict, ``link`` is a section's id.
     """
 
@@ -141,8 +138,11 @@ class Card:
 
 @dataclass(frozen=True)
 class Section:
-    """One part of the page; with a verdict it is a claim's, without it is general. ``facts`` stand
-    at its end.
+    """One part of the page, with or without a verdict.
+
+    ``statement`` is what is put to the test, ``expected`` the verdict that it should get,
+    ``reading`` the verdict in words and ``reason`` why it is so. ``source`` and ``facts`` stand at
+    the end; web addresses in ``source`` can be followed.
     """
 
     id: str
@@ -153,67 +153,19 @@ class Section:
     body: tuple[str, ...] = ()
     cards: tuple[Card, ...] = ()
     figures: tuple[Figure, ...] = ()
-    criteria: tuple[Criterion, ...] = ()
-    controls: tuple[Control, ...] = ()
+    criteria: tuple[CriterionRow, ...] = ()
+    controls: tuple[ControlRow, ...] = ()
     how_measured: str = ""
     refuted_by: str = ""
     command: str = ""
     source: str = ""
     reason: str = ""
     reading: str = ""
-    seeds: int | None = None
-    runs: str = ""
-    looks: str = ""
     facts: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self):
-        check_id(self.id, "section")
+        _check_id(self.id, "section")
         _check_verdict(self.verdict, f"section {self.id!r}")
-
-    @classmethod
-    def from_claim(
-        cls,
-        record: Mapping[str, Any],
-        *,
-        title: str = "",
-        figures: Sequence[Figure] = (),
-        how_measured: str = "",
-        refuted_by: str = "",
-        command: str = "",
-        body: Sequence[str] = (),
-    ) -> Section:
-        """The section of one entry of ``claims.json``; what the record does not say is given by
-        keyword.
-
-        >>> section = Section.from_claim({"id": "laws.sum", "statement": "Σs stays.", "verdict": "holds"})
-        >>> section.title, section.verdict
-        ('laws.sum', 'holds')
-        """
-        missing = [key for key in _NEEDED if key not in record]
-        if missing:
-            raise AttnlabError(
-                f"a claim's record lacks {', '.join(missing)}; got the fields {sorted(record)}"
-            )
-        return cls(
-            id=record["id"],
-            title=title or record["id"],
-            statement=record["statement"],
-            verdict=record["verdict"],
-            expected=record.get("expected"),
-            body=tuple(body),
-            figures=tuple(figures),
-            criteria=tuple(_criterion(entry) for entry in record.get("criteria") or ()),
-            controls=tuple(_control(entry) for entry in record.get("controls") or ()),
-            how_measured=how_measured or record.get("how_measured", ""),
-            refuted_by=refuted_by or record.get("refuted_by", ""),
-            command=command,
-            source=record.get("source") or "",
-            reason=record.get("reason") or "",
-            reading=record.get("reading") or "",
-            seeds=_count(record.get("seeds")),
-            runs=_runs(record.get("runs") or {}),
-            looks=_looks(record.get("looks") or ()),
-        )
 
     @property
     def contradicts(self) -> bool:
@@ -223,14 +175,13 @@ class Section:
         )
 
     @property
-    def headline(self) -> Criterion | None:
+    def headline(self) -> CriterionRow | None:
         """The criterion that says most: the first that has the section's verdict, else the first
         measured one.
         """
         measured = [c for c in self.criteria if c.statistic is not None]
-        return next(
-            (c for c in measured if c.verdict == self.verdict), measured[0] if measured else None
-        )
+        agreeing = [c for c in measured if c.verdict == self.verdict]
+        return next(iter([*agreeing, *measured]), None)
 
 
 @dataclass(frozen=True)
@@ -256,11 +207,11 @@ class Page:
         )
 
 
-def check_id(name: str, what: str) -> None:
+def _check_id(name: str, what: str) -> None:
     """Refuse an id that could not be an anchor or a file name."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9._-]*", name):
         raise AttnlabError(
-            f"the {what} id {name!r} is no anchor: begin with a letter, go on with letters, "
+            f"the {what} id {name!r} is not an anchor: begin with a letter, go on with letters, "
             "digits, dots, dashes"
         )
 
@@ -278,56 +229,3 @@ def _check_verdict(verdict: str | None, where: str, known: Sequence[str] = VERDI
         raise AttnlabError(
             f"{where} has the verdict {verdict!r}; expected one of {', '.join(known)}"
         )
-
-
-def _criterion(entry: Mapping[str, Any]) -> Criterion:
-    value, bounds = measured(entry)
-    threshold = entry.get("threshold")
-    return Criterion(
-        name=entry["name"],
-        kind=" ".join(filter(None, (entry.get("kind", ""), entry.get("of", "")))),
-        statistic=value,
-        interval=bounds,
-        threshold=tuple(threshold) if isinstance(threshold, list) else threshold,
-        verdict=entry.get("verdict", "not run"),
-        relation=_SIGNS.get(entry.get("relation") or "", entry.get("relation") or ""),
-        unit=entry.get("unit", ""),
-        reading=entry.get("reading", ""),
-        runs=entry.get("exceptions", ""),
-    )
-
-
-def _runs(counts: Mapping[str, Any]) -> str:
-    """How many runs were asked for, finished and failed, and of what.
-
-    >>> _runs({"asked": 8, "finished": 7, "failed": 1, "causes": [{"cause": "ValueError: no", "count": 1}]})
-    '8 asked, 7 finished, 1 failed (1 × ValueError: no)'
-    """
-    said = ", ".join(f"{count} {name}" for name, count in counts.items() if name != "causes")
-    causes = "; ".join(
-        f"{group['count']} × {group['cause']}" for group in counts.get("causes") or ()
-    )
-    return f"{said} ({causes})" if causes else said
-
-
-def _looks(looks: Sequence[Mapping[str, Any]]) -> str:
-    """Every look at a claim.
-
-    >>> _looks([{"seeds": 8, "verdict": "inconclusive"}, {"seeds": 16, "verdict": "holds"}])
-    '8 seeds: inconclusive; 16 seeds: holds'
-    """
-    return (
-        "; ".join(f"{look['seeds']} seeds: {look['verdict']}" for look in looks)
-        if len(looks) > 1
-        else ""
-    )
-
-
-def _control(entry: Mapping[str, Any]) -> Control:
-    return Control(
-        id=entry["id"], should=entry["should"], verdict=entry["verdict"], ok=bool(entry["ok"])
-    )
-
-
-def _count(seeds: Any) -> int | None:
-    return seeds if seeds is None or isinstance(seeds, int) else len(seeds)

@@ -1,18 +1,20 @@
-"""Pictures side by side: each image alone, then under heat of several kinds, with one part outlined."""
+"""What attention goes to, shown on the thing itself: images under heat, sentences with shaded words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from attnlab._errors import AttnlabError
-from attnlab.report._page import Figure
-from attnlab.report._palette import INK, MUTED, SKY
-from attnlab.report._prepare import layout, of_choice, short
-from attnlab.report._text import plain
+from attnlab.report._page import Figure, Sentence, Shaded
+from attnlab.report._style import INK, MUTED, SKY, layout, of_choice, one_note, short, thinned
+from attnlab.report._words import number, percent, plain, quoted, shortened
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _ROWS = 4  # images that are shown at once
 _GAP, _HEAD, _TOP = 0.1, 0.26, 0.4  # room between pictures, above each and above all, in pictures
@@ -34,6 +36,15 @@ _COLORBAR = {
     "ypad": 6,
     "tickfont": {"size": 12, "color": MUTED},
 }
+_SENTENCES, _WORDS, _STEPS = 16, 80, 60  # what is shown of sentences at most
+_NEEDED = ("weight", "word", "known", "label", "predicted", "probability")
+_SHADED_CAPTION = (
+    "The stronger a word is shaded, the more of its sentence's attention it gets: full strength "
+    "is the largest weight that any word of the sentence has at any step, and half of it is half "
+    "the attention. Grey words in italics are not in the vocabulary: they get no attention. Below "
+    "each sentence its label, then what the model says at this step, with the probability that it "
+    "gives to the label, and the word that gets most."
+)
 
 
 @dataclass(frozen=True)
@@ -82,7 +93,7 @@ def pictures_figure(
         [
             *_pictures([rows[k] for k in group], heads, most, heat_unit, colorbar),
             _outlines([rows[k] for k in group], outline_label),
-            _words([rows[k] for k in group], heads),
+            _picture_words([rows[k] for k in group], heads),
         ]
         for group in groups
     ]
@@ -97,7 +108,7 @@ def pictures_figure(
         alt,
         {
             "data": [trace for own in traces for trace in own],
-            "layout": _layout(len(heads) + 1, len(groups[0])),
+            "layout": _pictures_layout(len(heads) + 1, len(groups[0])),
         },
         dict(table),
         note,
@@ -169,7 +180,7 @@ def _outlines(rows: Sequence[PictureRow], name: str) -> dict[str, Any]:
     return {"type": "scatter", "mode": "lines", "line": line, "hoverinfo": "skip"} | data
 
 
-def _words(rows: Sequence[PictureRow], heads: Sequence[str]) -> dict[str, Any]:
+def _picture_words(rows: Sequence[PictureRow], heads: Sequence[str]) -> dict[str, Any]:
     """The heads of the columns, and what stands above each picture."""
     words = [
         (column, -0.2, f"<b>{plain(head).replace('-', '-<br>', 1)}</b>")
@@ -191,7 +202,7 @@ def _words(rows: Sequence[PictureRow], heads: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _layout(columns: int, rows: int) -> dict[str, Any]:
+def _pictures_layout(columns: int, rows: int) -> dict[str, Any]:
     width, tall = columns * (1 + _GAP) - _GAP, rows * (1 + _HEAD) + 0.06
     hidden = {"visible": False, "fixedrange": True, "constrain": "domain"}
     style = layout(round(_PIXELS * (tall + _TOP)) + 120, top=36)
@@ -199,3 +210,137 @@ def _layout(columns: int, rows: int) -> dict[str, Any]:
     style["yaxis"] = hidden | {"range": [tall, -_TOP], "scaleanchor": "x", "constraintoward": "top"}
     style["margin"] |= {"l": 6, "r": 6, "b": 76}
     return style
+
+
+def shaded_figure(sentences: xr.Dataset, *, id: str, title: str) -> Figure:
+    """Sentences with each word's background as strong as its share of the attention.
+
+    ``sentences``: ``weight`` (sentence, place, step), ``word`` and ``known`` (sentence, place; an
+    empty word is beyond the end), ``label`` (sentence), ``predicted`` and ``probability`` of the
+    label (sentence, step). A shade is 100 · weight / (the sentence's largest weight at any step),
+    so that twice as strong is twice the attention. Words after the 80th are shown as one, with the
+    sum of their weights.
+
+    >>> import xarray as xr
+    >>> steps = ("sentence", "step")
+    >>> data = xr.Dataset({"weight": (("sentence", "place", "step"), [[[0.5, 0.8], [0.5, 0.2]]]),
+    ...     "word": (("sentence", "place"), [["good", "film"]]), "known": (("sentence", "place"), [[True, True]]),
+    ...     "label": ("sentence", ["pos"]), "predicted": (steps, [["neg", "pos"]]),
+    ...     "probability": (steps, [[0.5, 0.9]])}, {"step": [0, 250]})
+    >>> shaded_figure(data, id="s", title="Shaded").shaded.sentences[0].shades
+    ((62, 62), (100, 25))
+    """
+    lacking = [name for name in _NEEDED if name not in sentences]
+    if lacking or not sentences.sizes.get("sentence"):
+        raise AttnlabError(
+            f"figure {id!r} has no sentence, or lacks {', '.join(lacking) or 'none'} of what it "
+            "shows"
+        )
+    steps = thinned(sentences["step"].values, 1, most=_STEPS)
+    kept = sentences.isel(sentence=slice(_SENTENCES), step=steps)
+    names = [f"{step}" for step in kept["step"].values.tolist()]
+    rows = [_shaded_row(kept.isel(sentence=k)) for k in range(kept.sizes["sentence"])]
+    return Figure(
+        id,
+        title,
+        _SHADED_CAPTION,
+        title,
+        {},
+        _shaded_table(rows, names),
+        _shaded_note(sentences, len(rows), len(names)),
+        shaded=Shaded(tuple(names), tuple(row.entry() for row in rows)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _ShadedRow:
+    """One sentence as it is shown; ``weight`` is (step × word)."""
+
+    words: list[str]
+    known: list[bool]
+    weight: np.ndarray
+    label: str
+    predicted: list[str]
+    probability: list[float]
+    right: list[bool]
+
+    def entry(self) -> Sentence:
+        """Its words with shades and remarks."""
+        peak = self.weight.max() if self.weight.size else 0.0
+        shades = np.rint(100 * self.weight / (peak or 1.0)).astype(int)
+        return Sentence(
+            tuple(self.words),
+            tuple(self.known),
+            self.label,
+            shades=tuple(tuple(row) for row in shades.tolist()),
+            remarks=tuple(self._remark(k) for k in range(len(self.predicted))),
+            right=tuple(self.right),
+        )
+
+    def _remark(self, k: int) -> str:
+        said = f"{'✓' if self.right[k] else '✗'} says {quoted([self.predicted[k]])}, "
+        said += f"probability of the label {number(self.probability[k], 2)}"
+        alone = self.weight[k][:_WORDS]
+        if not alone.size or alone.max() <= 0:
+            return f"{said}; it knows no word of this"
+        first = int(alone.argmax())
+        equal = np.isclose(alone, alone[first], rtol=1e-4) & np.array(self.known[: len(alone)])
+        share = percent(alone[first])
+        most = {self.words[k] for k in np.flatnonzero(equal)}
+        if len(most) > 1:
+            return f"{said}; {len(most)} words get most, {share} each"
+        often = " at each place" if equal.sum() > 1 else ""
+        return f"{said}; most on {quoted([self.words[first]])}, {share}{often}"
+
+
+def _shaded_row(one: xr.Dataset) -> _ShadedRow:
+    """A sentence up to its last word; words beyond ``_WORDS`` are one, with the sum of their
+    weights.
+    """
+    words = [str(word) for word in one["word"].values.tolist()]
+    length = max((k + 1 for k, word in enumerate(words) if word), default=0)
+    known = one["known"].values.astype(bool)[:length]
+    weight = one["weight"].transpose("step", "place").values.astype(float)[:, :length]
+    weight = np.where(known & np.isfinite(weight), weight, 0.0)
+    kept = [shortened(word) for word in words[:length][:_WORDS]]
+    there = known[:_WORDS].tolist()
+    if length > _WORDS:
+        kept.append(f"… {length - _WORDS} more words")
+        there.append(True)
+        weight = np.column_stack([weight[:, :_WORDS], weight[:, _WORDS:].sum(axis=1)])
+    label = str(one["label"].values)
+    predicted = [str(each) for each in one["predicted"].values.tolist()]
+    return _ShadedRow(
+        kept,
+        there,
+        weight,
+        shortened(label),
+        [shortened(each) for each in predicted],
+        probability=one["probability"].values.astype(float).tolist(),
+        right=[each == label for each in predicted],
+    )
+
+
+def _shaded_table(rows: list[_ShadedRow], steps: list[str]) -> dict[str, list[Any]]:
+    """A row for each word, a column for each step."""
+    table: dict[str, list[Any]] = {
+        name: [] for name in ("sentence", "label", "place", "word", "known")
+    } | {f"attention at step {step}": [] for step in steps}
+    for k, row in enumerate(rows):
+        count = len(row.words)
+        table["sentence"] += [k + 1] * count
+        table["label"] += [row.label] * count
+        table["place"] += range(1, count + 1)
+        table["word"] += row.words
+        table["known"] += ["yes" if known else "no" for known in row.known]
+        for step, weight in zip(steps, row.weight, strict=True):
+            table[f"attention at step {step}"] += short(weight)
+    return table
+
+
+def _shaded_note(sentences: xr.Dataset, shown: int, steps: int) -> str:
+    every, recorded = sentences.sizes["sentence"], sentences.sizes["step"]
+    return one_note(
+        f"{shown} of {every} sentences are shown." if shown < every else "",
+        f"{steps} of {recorded} recorded steps are shown and saved." if steps < recorded else "",
+    )

@@ -149,13 +149,13 @@
   function shade(figure, k) {
     figure.items ??= [...figure.element.querySelectorAll(".shaded > li")].map((item) => ({
       words: [...item.querySelectorAll(".said > span")],
-      told: item.querySelector("[data-told]"),
+      remark: item.querySelector("[data-remark]"),
     }));
-    specOf(figure).shaded.sentences.forEach(({ shades, told, right }, place) => {
+    specOf(figure).shaded.sentences.forEach(({ shades, remarks, right }, place) => {
       const item = figure.items[place];
       item.words.forEach((word, at) => word.style.setProperty("--shade", `${shades[k][at]}%`));
-      item.told.textContent = told[k];
-      item.told.dataset.right = right[k] ? "yes" : "no";
+      item.remark.textContent = remarks[k];
+      item.remark.dataset.right = right[k] ? "yes" : "no";
     });
   }
   function play(figure, button, slider) {

@@ -18,7 +18,7 @@ from attnlab.lab import (
     mean,
     variable,
 )
-from attnlab.report import Figure, band_figure, estimated, heat_table, interval, number, tone_of
+from attnlab.report import Figure, band_figure, estimate, heat_table, interval, number, tone_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -112,7 +112,7 @@ def _ends(table: xr.Dataset) -> Figure:
         found = al.stats.interval_of(last, "mean") if last.size else None
         spread = interval((last.min(), last.max())) if last.size else "–"
         converged = float(table[Edge.converged].sel(step_size=size).mean())
-        cells.append([estimated(found), spread, converged])
+        cells.append([estimate(found), spread, converged])
         tones.append([tone_of(found, least=low, most=high), "", ""])
     return heat_table(
         [f"step size {number(size)}" for size in table["step_size"].values],

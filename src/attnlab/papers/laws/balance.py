@@ -5,7 +5,8 @@ from __future__ import annotations
 from attnlab.lab import Claim, Control, Criterion, Data, every_run, mean, pooled_min
 from attnlab.papers.laws import SOURCE
 from attnlab.papers.laws.sweeps import Laws, StepSizes, laws, step_sizes
-from attnlab.report import DotRow, Figure, band_figure, dots_figure, head_name
+from attnlab.papers.lu2021.sweeps import head_name
+from attnlab.report import DotRow, Figure, band_figure, dots_figure
 
 _LINEAR = Criterion(
     "drift / ‖WWᵀ‖, linear head, step 0.1",

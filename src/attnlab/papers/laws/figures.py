@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attnlab.report import DotRow, head_name
+from attnlab.papers.lu2021.sweeps import head_name
+from attnlab.report import DotRow
 
 if TYPE_CHECKING:
     import numpy as np

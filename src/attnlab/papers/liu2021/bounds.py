@@ -8,7 +8,7 @@ import attnlab as al
 from attnlab.lab import Claim, Control, Criterion, Data, Measure, Variable, given_interval
 from attnlab.papers.liu2021.sample_figures import PREDICTED, PREDICTORS
 from attnlab.papers.liu2021.sample_sweeps import HOW, MaskFamily, static_mask
-from attnlab.report import Figure, chosen, heat_table, interval, ratios_against
+from attnlab.report import Figure, heat_table, interval, menu_figure, ratios_against
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -58,7 +58,7 @@ def figures(data: Data) -> list[Figure]:
     family = MaskFamily.of(data)
     drawn = {words: _order_figure(family, name) for name, words in PREDICTORS.items()}
     return [
-        chosen(
+        menu_figure(
             drawn,
             id="bounds_order",
             title="Measured ratio against each candidate's prediction",

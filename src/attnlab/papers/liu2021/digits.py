@@ -14,7 +14,8 @@ from attnlab.papers.liu2021.digit_sweeps import (
     measure_curves,
     measure_pictures,
 )
-from attnlab.report import Figure, learning_curves, ratio_figure, tuning_table
+from attnlab.papers.liu2021.sample_figures import tuning_table
+from attnlab.report import Figure, learning_curves, ratio_figure
 
 _TASK = "digits"
 _LEVEL, _RATIO, _ACCURACY = 0.3, 5.0, 0.85

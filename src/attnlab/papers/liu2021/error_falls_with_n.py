@@ -9,7 +9,7 @@ import numpy as np
 from attnlab.lab import Claim, Control, Criterion, Data, median
 from attnlab.papers.liu2021.point_figures import interval_over, model_name, models_of
 from attnlab.papers.liu2021.point_sweeps import CAVEAT, HOW, SOURCE, Minima, minima
-from attnlab.report import Figure, band_figure, estimated, heat_table, tone_of
+from attnlab.report import Figure, band_figure, estimate, heat_table, tone_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -61,7 +61,7 @@ def _exponents(table: xr.Dataset) -> Figure:
     cells, tones = [], []
     for model in models_of(table):
         found = interval_over(table[Minima.fall].sel(model=model), "median")
-        cells.append([estimated(found)])
+        cells.append([estimate(found)])
         tones.append([tone_of(found, most=_EXPONENT) if model in _JUDGED else ""])
     return heat_table(
         [model_name(model) for model in models_of(table)],

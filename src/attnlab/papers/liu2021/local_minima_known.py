@@ -16,7 +16,7 @@ from attnlab.papers.liu2021.point_sweeps import (
     good_minima,
     minima,
 )
-from attnlab.report import Figure, estimated, heat_table, number, tone_of
+from attnlab.report import Figure, estimate, heat_table, number, tone_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -50,7 +50,7 @@ def _shares(table: xr.Dataset) -> Figure:
     cells, tones = [], []
     for model in models:
         shares = [share_over(table[Minima.good].sel(model=model, samples=n)) for n in SIZES]
-        words, marks = [estimated(found) for found in shares], [""] * len(SIZES)
+        words, marks = [estimate(found) for found in shares], [""] * len(SIZES)
         if model in _LEAST:
             least, column = _LEAST[model], SIZES.index(_SAMPLES)
             words[column] += f", asked: ≥ {number(least)}"

@@ -10,16 +10,7 @@ import numpy as np
 import attnlab as al
 from attnlab.papers.liu2021.point_settings import GOOD
 from attnlab.papers.liu2021.point_sweeps import HALF, Flatness, Minima
-from attnlab.report import (
-    DotRow,
-    Figure,
-    Mark,
-    dots_figure,
-    estimated,
-    number,
-    plain,
-    rows_figure,
-)
+from attnlab.report import DotRow, Figure, Mark, dots_figure, estimate, number, rows_figure
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -127,8 +118,7 @@ def flatness_ratios(table: xr.Dataset, model: str, **titles: Any) -> Figure:
 def _mark(ratios: xr.DataArray, measure: str) -> Mark:
     name = MEASURES[measure]
     found = interval_over(ratios, "median ratio")
-    text = f"{plain(name)}<br>{plain(estimated(found))}"
     if found is None:
-        return Mark(name, 1.0, 0.0, np.inf, "unknown", text)
+        return Mark(name, 1.0, 0.0, np.inf, "unknown", estimate(found))
     low, high = (found.low, found.high) if found.exists else (0.0, np.inf)
-    return Mark(name, found.estimate, low, high, "exact", text)
+    return Mark(name, found.estimate, low, high, said=estimate(found))

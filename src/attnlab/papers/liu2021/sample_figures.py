@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from attnlab.report import Figure, ratio_figure, tuning_table
+import numpy as np
+
+from attnlab.papers.liu2021.curve_sweeps import Curves
+from attnlab.report import Figure, number, plain_table, ratio_figure
 
 if TYPE_CHECKING:
     import xarray as xr
 
+_TUNED = {Curves.step_size: "step size", Curves.weight_decay: "weight decay"}
 PREDICTORS = {
     "mean_square": "E‖x‖²",
     "largest_square": "max ‖x‖²",
@@ -37,3 +41,41 @@ def tuning(table: xr.Dataset, *, id: str) -> list[Figure]:
     """What was chosen on validation data."""
     figure = tuning_table(table, id=id, title="What validation data chose")
     return [] if figure is None else [figure]
+
+
+def tuning_table(
+    table: xr.Dataset, *, id: str, title: str, offered: Mapping[str, Sequence[float]] | None = None
+) -> Figure | None:
+    """How often validation chose each value, and the share of fits still falling; None if not
+    stored.
+    """
+    names = [name for name in _TUNED if name in table]
+    if not names:
+        return None
+    students = [table.sel(student=student) for student in table["student"].values]
+    columns: dict[str, list[str]] = {}
+    for name in names:
+        for value in _values(table[name].values, (offered or {}).get(name, ())):
+            columns[f"{_TUNED[name]} {number(value)}"] = [
+                f"{int((one[name] == value).sum())} of {int(one[names[0]].notnull().sum())}"
+                for one in students
+            ]
+    if Curves.unsettled in table:
+        shares = [float(one[Curves.unsettled].mean()) for one in students]
+        columns["still falling"] = [f"{share:.1%}".replace("%", " %") for share in shares]
+    return plain_table(
+        [str(student) for student in table["student"].values],
+        columns,
+        id=id,
+        title=title,
+        caption="Every student was offered the same values, and each fit's were chosen by its "
+        "loss on validation data that are not counted in n. Still falling: loss fell by over 5 % "
+        "in the last fifth of the steps.",
+    )
+
+
+def _values(found: np.ndarray, offered: Sequence[float]) -> list[float]:
+    """What was offered, else what was chosen at least once."""
+    if len(offered):
+        return np.asarray(offered, dtype=found.dtype).astype(float).tolist()
+    return np.unique(found[~np.isnan(found)]).tolist()

@@ -35,7 +35,7 @@ from attnlab.papers.liu2021.variant_sweeps import (
     ladders,
     paired_ratio,
 )
-from attnlab.report import Figure, chosen, ratio_map
+from attnlab.report import Figure, menu_figure, ratio_map
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -145,7 +145,7 @@ def map_figure(table: xr.Dataset) -> Figure:
             x_names=[f"{r} of {words}" for r in table["relevant"].values],
             hover="%{x} words matter, noise %{y}",
         )
-    return chosen(
+    return menu_figure(
         drawn,
         id="sparsity_map",
         title="Where sparse attention helps, and where it costs",

@@ -26,7 +26,7 @@ from attnlab.papers.liu2021.point_sweeps import (
     minima,
     share_good,
 )
-from attnlab.report import Figure, dots_figure, estimated, heat_table
+from attnlab.report import Figure, dots_figure, estimate, heat_table
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -109,7 +109,7 @@ def _counts(table: xr.Dataset, models: list[str]) -> Figure:
     for model in models:
         found = table.sel(model=model)
         down = finite(found[Saddles.down])
-        good = estimated(share_over(found[Saddles.good]))
+        good = estimate(share_over(found[Saddles.good]))
         counts = [mean_of(found[name]) for name in (Saddles.certified, Saddles.saddles)]
         cells.append([*counts, good, float(down.max(initial=0))])
     return heat_table(

@@ -14,9 +14,10 @@ from attnlab.lab import Claim, Control, Criterion, Data, Grid, Scale, Sweep, giv
 from attnlab.papers import ROTTEN_TOMATOES
 from attnlab.papers.liu2021.curve_sweeps import Curves, end
 from attnlab.papers.liu2021.pooling_sweeps import TASK, TopicPooling, topic_pooling
+from attnlab.papers.liu2021.sample_figures import tuning_table
 from attnlab.papers.liu2021.text_settings import FIT_TEXT_STUDENT, STEP_SIZES
 from attnlab.papers.lu2021.text_sweeps import corpus_path
-from attnlab.report import Figure, learning_curves, needed_figure, ratio_figure, tuning_table
+from attnlab.report import Figure, learning_curves, needed_figure, ratio_figure
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -13,7 +13,8 @@ from attnlab.papers.liu2021.pooling_sweeps import (
     UnderDescent,
     topic_pooling,
 )
-from attnlab.report import Figure, learning_curves, needed_figure, ratio_figure, tuning_table
+from attnlab.papers.liu2021.sample_figures import tuning_table
+from attnlab.report import Figure, learning_curves, needed_figure, ratio_figure
 
 _RATIO = 10.0
 

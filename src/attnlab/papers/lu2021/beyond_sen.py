@@ -22,7 +22,7 @@ from attnlab.lab import (
 )
 from attnlab.papers.lu2021.settings import TopicSettings
 from attnlab.papers.lu2021.sweeps import ADAM, MIDDLE, WORK
-from attnlab.report import Figure, band_figure, chosen, heat_table, number
+from attnlab.report import Figure, band_figure, heat_table, menu_figure, number
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -141,7 +141,7 @@ def _errors(error: xr.DataArray) -> Figure:
             lines=lines,
             singles=0,
         )
-    return chosen(
+    return menu_figure(
         drawn,
         id="beyond_error",
         title="Error along training, beside the paper's setting",

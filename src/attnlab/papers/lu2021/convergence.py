@@ -9,8 +9,15 @@ import numpy as np
 from attnlab.lab import Claim, Control, Criterion, Data, Measure, Variable, every_run
 from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.figures import BAND, SINGLES, endings_figure
-from attnlab.papers.lu2021.sweeps import Endings, RandomLabels, Reference, reference, starts
-from attnlab.report import Figure, band_figure, chosen, head_name
+from attnlab.papers.lu2021.sweeps import (
+    Endings,
+    RandomLabels,
+    Reference,
+    head_name,
+    reference,
+    starts,
+)
+from attnlab.report import Figure, band_figure, menu_figure
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -82,7 +89,7 @@ def figures(data: Data) -> list[Figure]:
             caption=f"{BAND} The dotted line, {_LOSS:g}, is the bound for the fixed head's last "
             "step.",
         ),
-        chosen(
+        menu_figure(
             drawn,
             id="convergence_curves",
             title="What is learned on the way",

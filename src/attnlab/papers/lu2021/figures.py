@@ -9,14 +9,21 @@ import numpy as np
 
 from attnlab.lab import Data, Variable
 from attnlab.papers.lu2021.ablation_sweeps import EARLY, LATE, Ablation
-from attnlab.papers.lu2021.sweeps import LEAST_SCORE, Endings, Flow, Phases, Reference, Relation
+from attnlab.papers.lu2021.sweeps import (
+    LEAST_SCORE,
+    Endings,
+    Flow,
+    Phases,
+    Reference,
+    Relation,
+    head_name,
+)
 from attnlab.report import (
     Figure,
     band_figure,
-    chosen,
-    head_name,
     heat_table,
     histogram_figure,
+    menu_figure,
     number,
     overlay_figure,
     relation_figure,
@@ -119,7 +126,7 @@ def sen_error_figure(run: xr.Dataset, *, lines: Mapping[str, float], note: str =
                 lines=lines,
                 singles=0,
             )
-    return chosen(
+    return menu_figure(
         figures,
         id="sen_error",
         title="Error of the relation along training",
@@ -149,7 +156,7 @@ def endings_figure(endings: xr.Dataset, *, id: str, title: str) -> Figure:
             }
             name = label if head is None else f"{label}, {head_name(head)}"
             figures[name] = histogram_figure(groups, id="h", title=name, x_label=label, log_y=True)
-    return chosen(
+    return menu_figure(
         figures,
         id=id,
         title=title,
@@ -316,7 +323,7 @@ def ablation_figures(data: Data, head: str, *, prefix: str) -> list[Figure]:
             marks={"": float(EARLY), " ": float(LATE)},
             caption=f"{BAND} The upright lines are where the losses are compared.",
         ),
-        chosen(
+        menu_figure(
             drawn,
             id=f"{prefix}_curves",
             title="Scores, norms and accuracy with parts frozen",

@@ -6,8 +6,15 @@ from typing import TYPE_CHECKING
 
 from attnlab.lab import Claim, Control, Criterion, Data, every_run
 from attnlab.papers.lu2021 import PAPER
-from attnlab.papers.lu2021.sweeps import LargerStart, LargestStart, Reference, reference, starts
-from attnlab.report import DotRow, Figure, chosen, dots_figure, head_name, paths_figure
+from attnlab.papers.lu2021.sweeps import (
+    LargerStart,
+    LargestStart,
+    Reference,
+    head_name,
+    reference,
+    starts,
+)
+from attnlab.report import DotRow, Figure, dots_figure, menu_figure, paths_figure
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -41,7 +48,7 @@ def _paths(data: Data) -> Figure:
         )
         for name, pair in pairs.items()
     }
-    return chosen(
+    return menu_figure(
         drawn,
         id="promotion_paths",
         title="Score and norm rise together",

@@ -18,8 +18,8 @@ from attnlab.lab import (
 )
 from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.figures import sen_error_figure, sen_relation
-from attnlab.papers.lu2021.sweeps import Reference, UnderAdam, reference
-from attnlab.report import Figure, head_name, heat_table, number, theory_figure
+from attnlab.papers.lu2021.sweeps import Reference, UnderAdam, head_name, reference
+from attnlab.report import Figure, heat_table, number, theory_figure
 
 if TYPE_CHECKING:
     import xarray as xr

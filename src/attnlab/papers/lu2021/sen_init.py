@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from attnlab.lab import Claim, Control, Criterion, Data, Measure, pooled_median, pooled_p95
 from attnlab.papers.lu2021 import PAPER
-from attnlab.papers.lu2021.sweeps import LargeStart, starts
-from attnlab.report import DotRow, Figure, band_figure, dots_figure, head_name
+from attnlab.papers.lu2021.sweeps import LargeStart, head_name, starts
+from attnlab.report import DotRow, Figure, band_figure, dots_figure
 
 _MEDIAN, _P95 = 0.006, 0.02
 

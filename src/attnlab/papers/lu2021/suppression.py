@@ -18,7 +18,7 @@ from attnlab.papers.lu2021.sweeps import (
     reference,
     starts,
 )
-from attnlab.report import Figure, chosen, paths_figure, scatter_figure
+from attnlab.report import Figure, menu_figure, paths_figure, scatter_figure
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -67,7 +67,7 @@ def _early(runs: dict[str, xr.Dataset]) -> Figure:
                 lines={"": 0.0},
                 most=20,
             )
-    return chosen(
+    return menu_figure(
         drawn,
         id="suppression_early",
         title="Some words are suppressed before they rise",
@@ -103,7 +103,7 @@ def _by_alignment(runs: dict[str, xr.Dataset]) -> Figure:
         )
         # Each word is in one of the groups: that it is absent from the other needs no note.
         drawn[name] = replace(figure, note="")
-    return chosen(
+    return menu_figure(
         drawn,
         id="suppression_alignment",
         title="Misalignment foretells the dip",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 WORK = "attnlab.papers.lu2021.runs:train_topic"
 HEADS = ("fixed", "linear", "two_layer")
+_HEAD_NAMES = {"fixed": "fixed head", "linear": "linear head", "two_layer": "two-layer head"}
 OTHERS = 20  # words besides a topic word in a sentence of the reference task
 ADAM = {"optimizer": "adam", "step_size": 0.01}
 LEAST_SCORE = 0.05  # scores from which the reduced model's relative error is spoken of
@@ -31,6 +32,15 @@ MIDDLE: dict[Scale, dict[str, Any]] = {
     "paper": {},
     "quick": {"sentences": 1000, "test_sentences": 250, "dictionary": 1250, "steps": 3000},
 }
+
+
+def head_name(head: str) -> str:
+    """A head as figures call it.
+
+    >>> head_name("two_layer"), head_name("mine")
+    ('two-layer head', 'mine')
+    """
+    return _HEAD_NAMES.get(head, str(head))
 
 
 def more(scale: Scale, seeds: int) -> int:

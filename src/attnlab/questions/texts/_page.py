@@ -20,29 +20,26 @@ from attnlab.questions.texts._tables import (
     Needed,
     Polish,
 )
-from attnlab.questions.texts._words import words_section
+from attnlab.questions.texts._words import why_missing, words_section
 from attnlab.report import (
     Card,
     DotRow,
     Figure,
     Mark,
     Section,
+    barrier_figure,
+    bounds_note,
     counted,
     distinct,
     dots_figure,
-    harmless,
     histogram_figure,
     learning_curves,
-    missing,
-    off_grid,
-    path_figure,
     percent,
-    plain,
     plain_table,
+    printable,
     rows_figure,
     scatter_figure,
     shortened,
-    shown,
 )
 
 if TYPE_CHECKING:
@@ -60,8 +57,8 @@ _BINS = 48
 def sections(record: Record) -> list[Section]:
     """All sections; any data set may be missing or empty, and the page then says why."""
     data = {name: one for name, one in record.data.items() if all(one.sizes.values())}
-    content = harmless(record.content)
-    absent = harmless(record.about["absent"])
+    content = printable(record.content)
+    absent = printable(record.about["absent"])
     verdicts = content["verdicts"]
 
     def own(section: str) -> tuple[Card, ...]:
@@ -100,7 +97,7 @@ def data_section(
     body = [
         *_rows(reading),
         *_vocabulary(reading),
-        *missing({Lengths.label: "Words per text"}, data, absent, section="data"),
+        *why_missing({Lengths.label: "Words per text"}, data, absent, section="data"),
     ]
     return Section(
         "data",
@@ -335,7 +332,7 @@ def pays_section(
         "Does attention pay?",
         "Accuracy on test data against the number of labelled texts: attention pooling, mean "
         "pooling of as many dimensions, and TF-IDF with logistic regression, all tuned alike.",
-        body=(*missing(_PAYS, data, absent, section="pays"), record["one_more_point"]),
+        body=(*why_missing(_PAYS, data, absent, section="pays"), record["one_more_point"]),
         cards=cards,
         figures=tuple(figures),
         how_measured=" ".join(record["tuned"]),
@@ -361,7 +358,7 @@ def accuracy_curves(curves: xr.Dataset, needed: xr.Dataset | None, *, id: str) -
     style["xaxis"]["title"]["text"] = "labelled training texts"
     for trace in figure.plotly["data"]:
         trace |= (
-            {"name": plain(f"target {percent(target)}")}
+            {"name": f"target {percent(target)}"}
             if trace.get("name", "").startswith("level ")
             else {}
         )
@@ -384,7 +381,7 @@ def _tabulated(curves: xr.Dataset, needed: xr.Dataset | None, target: float) -> 
                 mark.low,
                 mark.high,
             )
-            kinds[k], said[k] = _OUTCOMES[mark.kind], f"{shown(mark)} labels for {percent(target)}"
+            kinds[k], said[k] = _OUTCOMES[mark.kind], f"{mark.words} labels for {percent(target)}"
     table = curves[[Curves.accuracy]].assign_attrs(told).assign_coords(student=students)
     return table.assign(
         {name: ("student", values) for name, values in numbers.items()}
@@ -407,8 +404,8 @@ def marks_of(needed: xr.Dataset) -> list[Mark]:
         value = values[k] if np.isfinite(values[k]) else float(known.min()) if known.size else 1.0
         kind = kind if np.isfinite(values[k]) else "unknown"
         least, most = 0.0 if np.isnan(low[k]) else low[k], np.inf if np.isnan(high[k]) else high[k]
-        mark = Mark(shortened(student), float(value), float(least), float(most), kind, "")
-        marks.append(replace(mark, text=f"{plain(mark.label)}<br>{shown(mark)} labels"))
+        mark = Mark(shortened(student), float(value), float(least), float(most), kind)
+        marks.append(replace(mark, said=f"{mark.words} labels"))
     return marks
 
 
@@ -416,7 +413,7 @@ def labels_figure(needed: xr.Dataset, *, id: str) -> Figure:
     """A row for each student: labels needed for the target, with interval or as a bound."""
     level = f"{percent(needed.attrs['level'])} accuracy"
     marks = marks_of(needed)
-    bounds = off_grid([mark for mark in marks if mark.kind != "unknown"])
+    bounds = bounds_note([mark for mark in marks if mark.kind != "unknown"])
     unknown = (
         "A crossed circle: unknown; its place says nothing."
         if any(m.kind == "unknown" for m in marks)
@@ -464,7 +461,7 @@ def good_section(data: Data, absent: Mapping[str, str], cards: tuple[Card, ...])
         figures.append(agreement_table(Agreement.of(data), id="agreement"))
     if PATH in data:
         figures.append(
-            path_figure(
+            barrier_figure(
                 data[PATH],
                 id="between_seeds",
                 title="The loss on the straight line between two seeds",
@@ -481,7 +478,7 @@ def good_section(data: Data, absent: Mapping[str, str], cards: tuple[Card, ...])
         "good",
         "Is what I trained good?",
         "Measured where training stopped, which need not be a point of rest.",
-        body=missing(_GOOD, data, absent, section="good"),
+        body=why_missing(_GOOD, data, absent, section="good"),
         cards=cards,
         figures=tuple(figures),
     )
@@ -639,7 +636,7 @@ def try_section(
         "try",
         "What to try",
         statement,
-        body=(*missing(_TRY, data, absent, section="try"), *advice),
+        body=(*why_missing(_TRY, data, absent, section="try"), *advice),
         cards=cards,
         figures=tuple(figures),
         how_measured="Uniform is mean pooling. “attnlab compare --file” has the long form: more "

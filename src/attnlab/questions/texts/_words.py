@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +14,12 @@ from attnlab.questions.texts._tables import SENTENCES, Deletion, Pairs, Relation
 from attnlab.report import (
     Card,
     Figure,
+    Mark,
     Section,
-    ShareRow,
     band_figure,
-    chosen,
     counted,
     distinct,
-    missing,
+    menu_figure,
     percent,
     plain_table,
     quoted,
@@ -84,7 +83,7 @@ def words_section(data: Data, absent: Mapping[str, str], cards: tuple[Card, ...]
         "What does it attend to, and since when?",
         "Attention finds words that tell the classes apart; rare words seem to do so by chance, "
         "which is taken off.",
-        body=missing(_WANTED, data, absent, section="words"),
+        body=why_missing(_WANTED, data, absent, section="words"),
         cards=cards,
         figures=tuple(figures),
     )
@@ -243,7 +242,7 @@ def pairs_figure(pairs: xr.Dataset, *, id: str) -> Figure:
         if pairs.sizes["pair"] > _PAIRS
         else ""
     )
-    return chosen(
+    return menu_figure(
         drawn,
         id=id,
         title="Two words that compete in one text",
@@ -261,28 +260,25 @@ def deletion_figure(deletion: xr.Dataset, *, id: str) -> Figure:
     """How often the prediction flips when a word is removed: the top-attended one against a random
     other one.
     """
-    top = (
-        "the top-attended word",
-        "top-attended",
-        Deletion.top,
-        Deletion.top_low,
-        Deletion.top_high,
+    top, top_low, top_high, other, other_low, other_high = (
+        float(deletion[name])
+        for name in (
+            Deletion.top,
+            Deletion.top_low,
+            Deletion.top_high,
+            Deletion.other,
+            Deletion.other_low,
+            Deletion.other_high,
+        )
     )
-    other = (
-        "a random other word",
-        "random other",
-        Deletion.other,
-        Deletion.other_low,
-        Deletion.other_high,
-    )
-    rows = [
-        ShareRow(label, short, *(float(deletion[name]) for name in names))
-        for label, short, *names in (top, other)
+    marks = [
+        Mark("the top-attended word", top, top_low, top_high, said="top-attended"),
+        Mark("a random other word", other, other_low, other_high, said="random other"),
     ]
     tested, left = int(deletion[Deletion.sentences]), int(deletion[Deletion.left_out])
     one = f" {counted(left)} of one known word are left out." if left else ""
     return shares_figure(
-        rows,
+        marks,
         id=id,
         title="Does removing a word flip the prediction?",
         caption=f"{counted(tested)} test texts, each without all occurrences of one word.{one} "
@@ -290,7 +286,6 @@ def deletion_figure(deletion: xr.Dataset, *, id: str) -> Figure:
         alt="Share of predictions that flip without a word.",
         x_label="share of predictions that flip",
         columns=("removed", "flips"),
-        hover="without ",
     )
 
 
@@ -321,3 +316,37 @@ def sen_figure(sen: xr.Dataset, *, id: str) -> Figure:
         "words beside the word. "
         f"On the dotted line theory is exact. {said}",
     )
+
+
+def why_missing(
+    wanted: Mapping[str, str], there: Iterable[str], absent: Mapping[str, str], *, section: str
+) -> tuple[str, ...]:
+    """Why parts of a section are not shown: each part's own reason, then the section's for all
+    others.
+
+    ``wanted``: name of the data → what it would show.
+
+    >>> wanted = {"curves": "Learning curves", "needed": "Labels needed"}
+    >>> why_missing(wanted, [], {"pays": "too few rows."}, section="pays")
+    ('Learning curves, labels needed: not shown, since too few rows.',)
+    """
+    lost = [name for name in wanted if name not in there]
+    said = [
+        f"{wanted[name]}: not shown, since {_reason(absent[name])}."
+        for name in lost
+        if name in absent
+    ]
+    rest = [wanted[name] for name in lost if name not in absent]
+    if not rest:
+        return tuple(said)
+    listed = ", ".join([rest[0], *(f"{name[0].lower()}{name[1:]}" for name in rest[1:])])
+    why = (
+        f"not shown, since {_reason(absent[section])}"
+        if section in absent
+        else "not part of this study"
+    )
+    return (*said, f"{listed}: {why}.")
+
+
+def _reason(text: str) -> str:
+    return str(text).strip().rstrip(".")

@@ -1,15 +1,15 @@
-"""A loss around a point: contours in a plane, a training path on them, a line between points."""
+"""A loss around a point: contours in a plane with a path on them, and on a line between two points."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from attnlab.report._page import Figure
-from attnlab.report._palette import BLUE, INK, MUTED, VERMILLION
-from attnlab.report._prepare import axis, layout, short
-from attnlab.report._text import number, plain
+from attnlab.report._style import BLUE, INK, MUTED, VERMILLION, axis, layout, short
+from attnlab.report._words import number, plain_lines
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -19,35 +19,40 @@ if TYPE_CHECKING:
 _HEIGHTS = [[0, "#0b4f7d"], [0.35, "#3f93c4"], [0.7, "#b9dcee"], [1, "#f6f1e4"]]
 
 
-def surface_figure(surface: xr.Dataset, *, id: str) -> Figure:
-    """Contours of the loss, coloured by its logarithm, with the centre marked."""
-    contour, table, (low, high) = _contours(surface["loss"])
-    centre = _cross("the point")
-    style = layout(520, xaxis=axis("a, first direction"), yaxis=axis("b, second direction"))
-    size = surface["loss"].sizes
+def surface_figure(
+    loss: xr.DataArray,
+    *,
+    id: str,
+    title: str,
+    caption: str,
+    alt: str,
+    x_label: str,
+    y_label: str,
+    centre: str,
+    path: tuple[Any, Any, Sequence[str]] | None = None,
+) -> Figure:
+    """Contours of a loss (a, b), coloured by its logarithm, with the point at (0, 0) marked.
+
+    ``centre`` says what that point is; ``alt`` goes on with the range of the loss. ``path``: a, b
+    and a remark for each point of a path over the contours.
+    """
+    contour, table, (low, high) = _contours(loss)
+    traces = [contour, _cross(centre)]
+    if path is not None:
+        traces.insert(1, _path(*path))
+    style = layout(520, xaxis=axis(x_label), yaxis=axis(y_label))
     return Figure(
         id,
-        "The loss around the lowest point found",
-        "Loss with penalty; lines are even steps of its logarithm. Each direction is random, with "
-        "what feeds each neuron as long as at the point itself (filter-normalised), so that 1 is a "
-        "change as large as the weights. Cross: the point.",
-        f"Contours of the loss on {size['a']} × {size['b']} points, from {number(low)} to "
-        f"{number(high)}.",
-        {"data": [contour, centre], "layout": style},
+        title,
+        caption,
+        f"{alt} from {number(low)} to {number(high)}.",
+        {"data": traces, "layout": style},
         table,
     )
 
 
-def descent_figure(descent: xr.Dataset, *, id: str) -> Figure:
-    """The plane of a training path with the path projected on it."""
-    contour, table, (low, high) = _contours(descent["loss"])
-    a, b, steps = descent["path_a"].values, descent["path_b"].values, descent["step"].values
-    off, losses = descent["distance"].values, descent["path_loss"].values
-    said = [
-        f"step {step}<br>loss there {number(loss)}<br>distance from the plane {number(far)}"
-        for step, loss, far in zip(steps, losses, off, strict=True)
-    ]
-    path = {
+def _path(a: Any, b: Any, remarks: Sequence[str]) -> dict[str, Any]:
+    return {
         "type": "scatter",
         "mode": "lines+markers",
         "x": short(a),
@@ -55,27 +60,13 @@ def descent_figure(descent: xr.Dataset, *, id: str) -> Figure:
         "name": "training",
         "line": {"color": "#14181f", "width": 2},
         "marker": {"color": VERMILLION, "size": 5},
-        "text": said,
+        "text": [plain_lines(remark) for remark in remarks],
         "hovertemplate": "%{text}<extra></extra>",
         "showlegend": False,
     }
-    style = layout(
-        520, xaxis=axis("a, along the path's widest direction"), yaxis=axis("b, along the next")
-    )
-    return Figure(
-        id,
-        "Training on the plane of its path",
-        "Loss with penalty on the plane through the end of training; the line is the path's "
-        "nearest points on the plane, a dot per recorded step (evenly spaced in log time). Cross: "
-        "where training stopped. Axes are distances between weights.",
-        f"The path of {len(steps)} recorded steps over contours from {number(low)} to "
-        f"{number(high)}.",
-        {"data": [contour, path, _cross("where training stopped")], "layout": style},
-        table,
-    )
 
 
-def path_figure(
+def barrier_figure(
     path: xr.Dataset,
     *,
     id: str,
@@ -97,7 +88,6 @@ def path_figure(
     hover = "t %{x:.3~g}<br>loss %{y:.4~g}<extra></extra>"
     traces: list[dict[str, Any]] = [
         {
-            "type": "scatter",
             "mode": "lines",
             "x": short(t),
             "y": short(loss),
@@ -106,7 +96,6 @@ def path_figure(
             "hovertemplate": hover,
         },
         {
-            "type": "scatter",
             "mode": "lines+markers",
             "x": [0, 1],
             "y": short(loss[[0, -1]]),
@@ -116,16 +105,15 @@ def path_figure(
             "hovertemplate": hover,
         },
         {
-            "type": "scatter",
             "mode": "lines",
             "x": [place, place],
             "y": short([below, below + barrier]),
-            "name": plain(f"barrier {number(barrier)}"),
+            "name": f"barrier {number(barrier)}",
             "line": {"color": VERMILLION, "width": 2.4, "dash": "dash"},
             "hoverinfo": "skip",
         },
     ]
-    style = layout(380, xaxis=axis(x_label), yaxis=axis(y_label))
+    style = layout(380, xaxis=axis(x_label), yaxis=axis(y_label), showlegend=True)
     apart = ""
     if "distance" in path.attrs:
         before = path.attrs.get("unaligned")
@@ -138,25 +126,24 @@ def path_figure(
         "at the points computed; a curved path may be lower.",
         f"The loss rises by {number(barrier)} above the line between {number(loss[0])} and "
         f"{number(loss[-1])}.",
-        {"data": traces, "layout": style | {"showlegend": True}},
+        {"data": [{"type": "scatter"} | trace for trace in traces], "layout": style},
         {"t": short(t), "loss": short(loss)},
     )
 
 
 def _cross(name: str) -> dict[str, Any]:
-    marker = {
-        "symbol": "x",
-        "size": 11,
-        "color": "#ffffff",
-        "line": {"color": "#14181f", "width": 1.5},
-    }
     return {
         "type": "scatter",
         "mode": "markers",
         "x": [0],
         "y": [0],
         "name": name,
-        "marker": marker,
+        "marker": {
+            "symbol": "x",
+            "size": 11,
+            "color": "#ffffff",
+            "line": {"color": "#14181f", "width": 1.5},
+        },
         "showlegend": False,
         "hovertemplate": f"{name}<extra></extra>",
     }

@@ -1,5 +1,7 @@
-"""From arrays to what is drawn: seeds first, few points, short numbers; and the layout that all
-figures share.
+"""The look that all figures share: colours, axes, layout; how many points are drawn; menus.
+
+The colours are Okabe and Ito's, which people with any colour vision tell apart. Figures are
+declared in the light ones; the page swaps each for its twin when it is shown dark.
 """
 
 from __future__ import annotations
@@ -10,13 +12,69 @@ from typing import Any
 import numpy as np
 
 from attnlab._errors import AttnlabError
-from attnlab.report._palette import GRID, INK, MUTED, PANEL, PAPER
-from attnlab.report._text import number, plain
+from attnlab.report._page import Figure
+from attnlab.report._words import number, plain
+
+INK = "#1c2230"
+MUTED = "#5a6373"
+GRID = "#e6e8ec"
+PAPER = "#ffffff"
+PANEL = "#f5f6f8"
+
+BLUE = "#0072b2"
+VERMILLION = "#d55e00"
+GREEN = "#009e73"
+PURPLE = "#cc79a7"
+ORANGE = "#e69f00"
+SKY = "#56b4e9"
+
+SERIES = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INK)
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid")
+SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "star", "x")
+
+DARK = {
+    INK: "#e7eaf0",
+    MUTED: "#a5afbf",
+    GRID: "#2c333f",
+    PAPER: "#171b22",
+    PANEL: "#1f252f",
+    BLUE: "#5cb0ea",
+    VERMILLION: "#ff8a47",
+    GREEN: "#34c79a",
+    PURPLE: "#e5a3c8",
+    ORANGE: "#f2b638",
+    SKY: "#a6dbf8",
+}
 
 MAX_POINTS = 400
 MAX_RUNS = 48
+MAX_SERIES = len(SERIES)  # series that colours tell apart
 _BUDGET = 8_000
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Noto Sans', sans-serif"
+
+
+def color_of(k: int) -> str:
+    """The colour of the k-th series."""
+    return SERIES[k % len(SERIES)]
+
+
+def dash_of(k: int) -> str:
+    """The dash of the k-th series."""
+    return DASHES[k % len(DASHES)]
+
+
+def symbol_of(k: int) -> str:
+    """The symbol of the k-th series."""
+    return SYMBOLS[k % len(SYMBOLS)]
+
+
+def faded(color: str, share: float) -> str:
+    """The colour with an opacity, as ``#rrggbbaa``.
+
+    >>> faded("#0072b2", 0.5)
+    '#0072b280'
+    """
+    return f"{color}{round(255 * share):02x}"
 
 
 def seeds_first(values: Any, what: str) -> tuple[np.ndarray, list[Any]]:
@@ -74,30 +132,30 @@ def some_runs(count: int, most: int = MAX_RUNS) -> np.ndarray:
     return np.unique(np.round(np.linspace(0, count - 1, min(count, most))).astype(int))
 
 
-def lines_of(values: Any, along: str = "step") -> tuple[np.ndarray, list[str]]:
-    """An array (line × along) and a label for each line, from a labelled array with any other
+def lines_of(values: Any) -> tuple[np.ndarray, list[str]]:
+    """An array (line × step) and a label for each line, from a labelled array with any other
     dimensions.
 
     >>> import xarray as xr
     >>> lines_of(xr.DataArray([[1, 2]], {"seed": [7], "step": [0, 1]}, ("seed", "step")))[1]
     ['seed 7']
     """
-    if along not in getattr(values, "dims", ()):
+    if "step" not in getattr(values, "dims", ()):
         raise AttnlabError(
-            f"got {getattr(values, 'dims', 'a plain array')}; expected a labelled array with "
-            f"{along!r}"
+            f"got {getattr(values, 'dims', 'a plain array')}; expected a labelled array with the "
+            "dimension 'step'"
         )
-    return np.atleast_2d(
-        values.transpose(..., along).values.astype(float).reshape(-1, values.sizes[along])
-    ), labels_of(values, [d for d in values.dims if d != along])
+    others = [dim for dim in values.dims if dim != "step"]
+    array = values.transpose(..., "step").values.astype(float).reshape(-1, values.sizes["step"])
+    return array, labels_of(values, others)
 
 
 def labels_of(values: Any, dims: Sequence[str]) -> list[str]:
-    """A label for each entry over some dimensions: ``seed 3 · good``."""
+    """A label for each entry over some dimensions: ``seed 3 · good``; a word stands for itself."""
     names = [""]
     for dim in dims:
         words = values[dim].values.tolist() if dim in values.coords else range(values.sizes[dim])
-        words = [str(w) if dim in ("word", "any_word") else f"{dim} {w}" for w in words]
+        words = [str(word) if dim.endswith("word") else f"{dim} {word}" for word in words]
         names = [f"{name} · {word}" if name else word for name in names for word in words]
     return names
 
@@ -135,6 +193,11 @@ def quantiles(runs: np.ndarray, levels: Sequence[float]) -> list[np.ndarray]:
         for row, values in zip(result, np.nanquantile(columns, levels, axis=0), strict=True):
             row[present] = values
     return result
+
+
+def one_note(*parts: str) -> str:
+    """What there is to say of what was left out, in one line."""
+    return " ".join(filter(None, parts))
 
 
 def thinning_note(kept: int, of: int) -> str:
@@ -229,24 +292,107 @@ def reference_lines(
     top = max((float(array.max()) for array in known if array.size), default=np.inf)
     shapes = []
     for name, value in levels.items():
-        ends = (
-            {"x0": value, "x1": value, "y0": 0, "y1": 1}
-            if vertical
-            else {"x0": 0, "x1": 1, "y0": value, "y1": value}
-        )
+        if vertical:
+            ends = {"x0": value, "x1": value, "y0": 0, "y1": 1}
+            refs = {"xref": "x", "yref": "y domain"}
+            anchor = {"xanchor": "left", "yanchor": "top"}
+        else:
+            ends = {"x0": 0, "x1": 1, "y0": value, "y1": value}
+            refs = {"xref": "x domain", "yref": "y"}
+            anchor = {"yanchor": "top" if value >= 0.95 * top else "bottom", "xanchor": "right"}
         label = {"text": plain(name), "font": {"size": 12, "color": MUTED}, "padding": 4}
-        place = {"textposition": "end", "textangle": 0} | (
-            {"xanchor": "left", "yanchor": "top"}
-            if vertical
-            else {"yanchor": "top" if value >= 0.95 * top else "bottom", "xanchor": "right"}
-        )
-        shapes.append(
-            {
-                "type": "line",
-                "xref": "x" if vertical else "x domain",
-                "yref": "y domain" if vertical else "y",
-            }
-            | ends
-            | {"line": {"color": MUTED, "width": 1.2, "dash": "dot"}, "label": label | place}
-        )
+        label |= {"textposition": "end", "textangle": 0} | anchor
+        line = {"color": MUTED, "width": 1.2, "dash": "dot"}
+        shapes.append({"type": "line"} | refs | ends | {"line": line, "label": label})
     return shapes
+
+
+def menu_figure(
+    figures: Mapping[str, Figure],
+    *,
+    id: str,
+    title: str,
+    caption: str = "",
+    alt: str = "",
+    choice_label: str = "Show",
+) -> Figure:
+    """One figure from several on the same axes; a menu says which is shown.
+
+    All of the layout but the axes' titles is the first one's.
+
+    >>> from attnlab.report import band_figure
+    >>> each = {name: band_figure([0, 1], [[1.0, 2.0]], id="f", title="t") for name in ("score", "norm")}
+    >>> both = menu_figure(each, id="f", title="Score or norm")
+    >>> both.choices, list(both.table)
+    (('score', 'norm'), ['step', 'score · value: seed 0', 'norm · value: seed 0'])
+    """
+    if not figures:
+        raise AttnlabError(
+            f"figure {id!r} has nothing to choose from; expected at least one drawing"
+        )
+    drawings = list(figures.values())
+    traces, table, choices = drawings[0].plotly["data"], drawings[0].table, ()
+    if len(drawings) > 1:
+        traces = [
+            of_choice(trace, k)
+            for k, drawing in enumerate(drawings)
+            for trace in drawing.plotly["data"]
+        ]
+        table, choices = _tables(figures), tuple(str(name) for name in figures)
+    notes = list(dict.fromkeys(drawing.note for drawing in drawings if drawing.note))
+    return Figure(
+        id=id,
+        title=title,
+        caption=caption or drawings[0].caption,
+        alt=alt or f"{title}. One of {', '.join(figures)}, as chosen.",
+        plotly={"data": traces, "layout": _menu_layout(drawings, traces)},
+        table=table,
+        note=f"{notes[0]} Likewise in the other drawings." if len(notes) > 1 else "".join(notes),
+        choices=choices,
+        choice_label=choice_label,
+    )
+
+
+def _menu_layout(figures: list[Figure], traces: list[dict[str, Any]]) -> dict[str, Any]:
+    """The first layout, with logarithmic ticks that serve all drawings, and each drawing's own axis
+    titles.
+    """
+    layouts = [figure.plotly["layout"] for figure in figures]
+    first = dict(layouts[0])
+    axes = [key for key in first if key.startswith(("xaxis", "yaxis"))]
+    titles = [
+        {f"{name}.title.text": one[name]["title"]["text"] for name in axes} for one in layouts
+    ]
+    if any(each != titles[0] for each in titles):
+        first["meta"] = {"titles": titles}
+    for name in axes:
+        ticks = [one[name].get("tickvals") for one in layouts]
+        serve_all = ticks[0] is not None and all(each == ticks[0] for each in ticks)
+        if first[name].get("type") == "log" and not serve_all:
+            first[name] = _common_ticks(first[name], name, traces)
+    return first
+
+
+def _common_ticks(
+    style: dict[str, Any], name: str, traces: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """A logarithmic axis with ticks for the values of all traces on it."""
+    side, own_name = name[0], name.replace("axis", "")
+    own = [trace.get(side, ()) for trace in traces if trace.get(f"{side}axis", side) == own_name]
+    values = [np.array([v for v in row if v is not None], dtype=float) for row in own]
+    ticks = ("dtick", "tickmode", "tickvals", "ticktext")
+    bare = {key: value for key, value in style.items() if key not in ticks}
+    return bare | log_ticks(values, fine=3.5)
+
+
+def _tables(figures: Mapping[str, Figure]) -> dict[str, list[Any]]:
+    """All columns side by side under their choice's name; a first column that all share stands
+    once.
+    """
+    table: dict[str, list[Any]] = {}
+    for choice, figure in figures.items():
+        for place, (name, values) in enumerate(figure.table.items()):
+            if place == 0 and table.setdefault(name, values) == values:
+                continue
+            table[f"{choice} · {name}"] = values
+    return table
