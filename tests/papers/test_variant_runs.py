@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from attnlab.studies._text_sample import shortened
 
 from attnlab import AttnlabError
 from attnlab.data import Corpus
+from attnlab.data.thinning import shortened
 from attnlab.models import WordAttentionConfig, literal_logits, make_normaliser
 from attnlab.papers.liu2021 import variant_runs
 from attnlab.papers.liu2021.variant_runs import (
@@ -96,7 +96,7 @@ def test_noise_is_added_to_the_same_samples_and_smaller_samples_are_the_start_of
 
 @pytest.mark.parametrize("normaliser", ["softmax:0.5", "sparsemax", "top2", "uniform"])
 def test_the_student_is_the_equation_word_by_word(normaliser):
-    student = StudentStart(normaliser, 4, 6, query_std=1.0, dtype="float64")(jax.random.key(3))
+    student = StudentStart(normaliser, 4, 6, query_std=1.0)(jax.random.key(3))
     x = np.random.default_rng(0).normal(size=(4, 5))
     logits = [sum(float(student.query[i]) * x[i, z] for i in range(4)) for z in range(5)]
     weights = np.asarray(make_normaliser(normaliser)(jnp.asarray(logits)))
@@ -108,7 +108,7 @@ def test_the_student_is_the_equation_word_by_word(normaliser):
 
 
 def test_penalties_are_those_of_their_names():
-    student = StudentStart("softmax", 4, 6, query_std=1.0, dtype="float64")(jax.random.key(3))
+    student = StudentStart("softmax", 4, 6, query_std=1.0)(jax.random.key(3))
     batch = word_source(0, SMALL).draw(8, jax.random.key(1), True, "float64")
     plain = float(VariantLoss(answer_words, weigh_words)(student, batch))
     residual = np.asarray(jax.vmap(student)(batch["x"]["words"]) - batch["y"])
@@ -127,9 +127,11 @@ def test_penalties_are_those_of_their_names():
 
 
 def test_what_is_measured_of_attention():
-    student = StudentStart("sparsemax", 4, 6, query_std=1.0, dtype="float64")(jax.random.key(3))
+    student = StudentStart("sparsemax", 4, 6, query_std=1.0)(jax.random.key(3))
     batch = word_source(0, SMALL).draw(40, jax.random.key(1), False, "float64")
-    found = VariantMeasure(answer_words, weigh_words)(student, {"valid": batch, "test": batch})
+    found = VariantMeasure(answer_words, weigh_words, "error")(
+        student, {"valid": batch, "test": batch}
+    )
     weights = np.asarray(jax.vmap(student.attention)(batch["x"]["words"]))
     logs = np.log(np.where(weights > 0, weights, 1))
     assert float(found["entropy"]) == pytest.approx(float(np.mean(-np.sum(weights * logs, axis=1))))
@@ -144,11 +146,11 @@ def test_what_is_measured_of_attention():
 def test_variants_of_a_seed_see_the_same_samples_and_starts(monkeypatch):
     seen = {}
 
-    def look(start, loss, measure, data, checks, *, sizes, key, **rest):
-        seen[name] = data, checks, key, start(key)
+    def look(learner, data, checks, s, *, key):
+        seen[name] = data, checks, key, learner.start(key)
         raise InterruptedError
 
-    monkeypatch.setattr(variant_runs, "fit_grid", look)
+    monkeypatch.setattr(variant_runs, "learning_curve", look)
     for name in ("softmax", "sparsemax", "softmax+prior:1"):
         with pytest.raises(InterruptedError):
             fit_variant(replace(SMALL, variant=name, seed=3), CONTEXT)

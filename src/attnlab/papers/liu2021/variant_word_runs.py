@@ -21,11 +21,11 @@ from attnlab.models import (
     make_normaliser,
     moving_parts,
 )
+from attnlab.papers.liu2021.curve_runs import Learner, learning_curve
 from attnlab.papers.liu2021.pooling_runs import PoolStart, curve_order
 from attnlab.papers.liu2021.variant_runs import VariantLoss, VariantMeasure, train_course
 from attnlab.papers.liu2021.variant_settings import LOOKED_AT, Variant, WordSettings
 from attnlab.runs import RunContext
-from attnlab.training import Recipe, choose, fit_grid
 
 # Words of a text that are read: all are padded to the longest, which must not be a book.
 _LONGEST = 256
@@ -54,41 +54,18 @@ def fit_words(s: WordSettings, context: RunContext) -> xr.Dataset:
     parts = [thinning.shortened(part, longest, rng) for part in (train.subset(order), valid, test)]
     own, checked, tested = (word_samples(part, longest, known, s.dtype) for part in parts)
     answer, weigh = WordAnswer(variant.normaliser), WordWeights(variant.normaliser)
-    loss = VariantLoss(answer, weigh, variant.penalty, variant.strength)
-    measure = VariantMeasure(answer, weigh)
-    start = _start(train, s)
-    fits = fit_grid(
-        start,
-        loss,
-        measure,
-        own,
-        {"valid": checked, "test": tested},
-        sizes=s.sizes,
-        key=jax.random.split(curve_key)[1],
-        step_sizes=s.step_sizes,
-        weight_decays=s.weight_decays,
-        recipe=Recipe(s.steps, s.batch_size),
+    learner = Learner(
+        _start(train, s),
+        VariantLoss(answer, weigh, variant.penalty, variant.strength),
+        VariantMeasure(answer, weigh, "accuracy"),
         trained=moving_parts,
     )
-    found = choose(fits)
+    checks = {"valid": checked, "test": tested}
+    found = learning_curve(learner, own, checks, s, key=jax.random.split(curve_key)[1])
     if not s.course:
         return found
-    best = found.isel(size=-1)
-    course, _ = train_course(
-        start,
-        loss,
-        measure,
-        own,
-        tested,
-        names=("entropy", "accuracy", *(() if known is None else ("attention",))),
-        steps=s.steps,
-        step_size=float(best.step_size),
-        weight_decay=float(best.weight_decay),
-        batch_size=s.batch_size,
-        seed=s.seed,
-        moving=moving_parts,
-        dtype=s.dtype,
-    )
+    names = ("entropy", "accuracy", *(() if known is None else ("attention",)))
+    course, _ = train_course(learner, own, tested, found, s, names=names)
     return found.merge(course)
 
 
