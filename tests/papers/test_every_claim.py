@@ -40,15 +40,15 @@ SMALL: dict[str, dict[str, Any]] = {
         "stride": 8,
         "pictures": 5,
     },
-    "attnlab.papers.liu2021.pooling_runs:fit_pooling": {
+    "attnlab.papers.liu2021.word_runs:fit_words": {
         "steps": 10,
         "batch_size": 16,
         "step_sizes": (0.1,),
         "weight_decays": (0.0,),
         "dictionary": 60,
         "embedding_dim": 3,
-        "valid_sentences": 30,
-        "test_sentences": 60,
+        "valid_points": 30,
+        "test_points": 60,
     },
     "attnlab.papers.liu2021.curve_runs:fit_samples": {
         "features": 16,

@@ -5,7 +5,6 @@ softmax's alone.
 from __future__ import annotations
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
@@ -79,7 +78,7 @@ def bag_logits(
     bags: Bags,
     *,
     normaliser: AbstractNormaliser | None = None,
-) -> Float[Array, "sentences classes"]:
+) -> Float[Array, "*sentences classes"]:
     """``head(Σ_w a_w ν_w)`` of every sentence with ``a = norm(s)``, up to a shift common to a
     sentence's logits.
 
@@ -92,5 +91,5 @@ def bag_logits(
     (2, 2)
     """
     weights = bag_weights(model, bags, normaliser=normaliser)
-    pooled = jnp.einsum("nl,nlc->nc", weights, bags.take(model.table()))
-    return jax.vmap(model.head.finish)(pooled)
+    pooled = jnp.einsum("...l,...lc->...c", weights, bags.take(model.table()))
+    return jnp.vectorize(model.head.finish, signature="(k)->(c)")(pooled)

@@ -1,4 +1,4 @@
-"""Variants of attention by name, and the settings of the work functions that fit them."""
+"""Variants of attention by name, and the settings of the work function that fits them to a teacher."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from attnlab.papers.liu2021.curve_settings import FitSettings
 
 PENALTIES = ("entropy", "l1", "prior", "wrong-prior")
 TEACHER_WORK = "attnlab.papers.liu2021.variant_runs:fit_variant"
-WORD_WORK = "attnlab.papers.liu2021.variant_word_runs:fit_words"
-LOOKED_AT = 2000  # validation and test sentences that are looked at, at most
 
 
 @dataclass(frozen=True)
@@ -90,48 +88,3 @@ class VariantSettings(FitSettings):
             )
         if self.noise_std < 0:
             raise AttnlabError(f"noise_std={self.noise_std}: expected at least 0")
-
-
-@dataclass(frozen=True)
-class WordSettings(FitSettings):
-    """One variant of attention pooling at several numbers of labelled sentences.
-
-    - ``seed`` draws sentences (of the topic task), their order, start and minibatches; ``arm`` is
-      only a label.
-    - ``variant``: as ``Variant.of`` takes it. ``"uniform"`` is mean pooling. A penalty on the query
-      has no meaning, since every word has its own score; a prior needs the topic task, which knows
-      the words that matter.
-    - ``folder``, ``data``: what ``Prepared.save`` wrote, and its hash; without a folder, the topic
-      task of ``topics`` … ``noise_words``.
-    - ``step_sizes``, ``weight_decays``: all pairs are tried, and chosen by the loss on validation
-      sentences.
-    - ``course``: whether one more training at the largest size is followed step by step.
-    """
-
-    variant: str = "softmax"
-    folder: str = ""
-    data: str = ""
-    sizes: tuple[int, ...] = (8, 16, 32, 64, 128, 256)
-    steps: int = 600
-    step_sizes: tuple[float, ...] = (0.03, 0.1)
-    weight_decays: tuple[float, ...] = (0.0, 0.1)
-    embedding_dim: int = 10
-    topics: int = 4
-    topic_words: int = 2
-    dictionary: int = 2000
-    noise_words: int = 20
-    course: bool = False
-
-    def __post_init__(self):
-        super().__post_init__()
-        penalty = Variant.of(self.variant).penalty
-        if penalty == "l1" or (self.folder and "prior" in penalty):
-            why = (
-                "every word has its own score"
-                if penalty == "l1"
-                else "nobody knows which words of a text matter"
-            )
-            raise AttnlabError(
-                f"variant {self.variant!r}: the penalty {penalty!r} has no meaning here, since "
-                f"{why}; leave it out, or take a teacher (--task hard)"
-            )
