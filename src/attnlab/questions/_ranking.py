@@ -88,7 +88,9 @@ def measure_comparison(
         variant: data[score].reindex(seed=seeds).values.astype(float)
         for variant, data in last.items()
     }
-    order = al.stats.rank_variants(values, smaller_is_better=falling, level=LEVEL)
+    order = al.stats.rank_variants(
+        values, smaller_is_better=falling, level=LEVEL, statistic=statistic(falling)
+    )
     ranking = _ranked(order, values, last, against, falling).assign_attrs(
         score=score,
         statistic=statistic(falling),

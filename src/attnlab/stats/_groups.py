@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.stats import rankdata
@@ -71,7 +71,7 @@ def holm(p_values: Any) -> np.ndarray:
 class Ranking:
     """Variants from the best to the worst, and which of them cannot be told apart.
 
-    - ``names``: by ``centre``, the median over runs, the best first;
+    - ``names``: by ``centre``, the median or mean over runs, the best first;
     - ``p``: (names × names), p-values of all pairs, corrected by Holm's method; 1 on the diagonal;
     - ``groups``: all largest sets of names of which no two are told apart at ``level``; a name may
       be in several. The first holds the best;
@@ -96,10 +96,14 @@ class Ranking:
 
 
 def rank_variants(
-    runs: Mapping[str, Any], *, smaller_is_better: bool = True, level: float = 0.05
+    runs: Mapping[str, Any],
+    *,
+    smaller_is_better: bool = True,
+    level: float = 0.05,
+    statistic: Literal["median", "mean"] = "median",
 ) -> Ranking:
-    """Rank variants by their median over runs and find groups of equals; run k of all has the same
-    seed.
+    """Rank variants by their median or mean over runs and find groups of equals; run k of all has
+    the same seed.
 
     Every two variants are compared by ``signed_rank`` on the runs they share (nan: not run), and
     all these p-values are corrected together.
@@ -122,7 +126,9 @@ def rank_variants(
     if empty:
         raise AttnlabError(f"{empty[0]!r} has no run that finished: leave it out, and say so")
     sign = 1.0 if smaller_is_better else -1.0
-    names = sorted(values, key=lambda name: sign * float(np.nanmedian(values[name])))
+    middle = np.nanmedian if statistic == "median" else np.nanmean
+    centres = {name: float(middle(each)) for name, each in values.items()}
+    names = sorted(values, key=lambda name: sign * centres[name])
     p, pairs = np.ones((len(names), len(names))), np.zeros((len(names), len(names)), int)
     places = list(combinations(range(len(names)), 2))
     found = holm([signed_rank(values[names[i]], values[names[j]]) for i, j in places])
@@ -130,7 +136,7 @@ def rank_variants(
         p[i, j] = p[j, i] = each
     there = ~np.isnan(np.stack([values[name] for name in names]))
     pairs = there.astype(int) @ there.T.astype(int)
-    centre = np.array([float(np.nanmedian(values[name])) for name in names])
+    centre = np.array([centres[name] for name in names])
     return Ranking(tuple(names), centre, p, _groups(names, p >= level), pairs, level)
 
 

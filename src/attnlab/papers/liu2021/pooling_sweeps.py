@@ -1,4 +1,4 @@
-"""Pooling on the topic task: the sweep that claims about the topic task and about texts share."""
+"""Pooling on the topic task: the sweep, and the variables of pooling, that claims share."""
 
 from __future__ import annotations
 
