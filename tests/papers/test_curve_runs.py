@@ -1,5 +1,7 @@
 """Learning curves on a teacher: against direct fits, and models that are written out."""
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -24,12 +26,11 @@ from attnlab.papers.liu2021.curve_runs import (
     fit_samples,
     make_student,
 )
-from attnlab.papers.liu2021.curve_settings import STUDENTS, TEACHERS, SampleSettings
+from attnlab.papers.liu2021.curve_settings import STUDENTS, TEACHERS, FitSettings, SampleSettings
 from attnlab.sweeps import RunContext
-from attnlab.training import Recipe
 
 _HERE = RunContext(0, 0, "0" * 16)
-_SHORT = Recipe(60, 16)
+_SHORT = FitSettings(steps=60, batch_size=16, dtype="float64")
 
 
 def _teacher(kind="static-mask", **settings):
@@ -45,7 +46,7 @@ def test_known_attention_is_the_head_on_attended_inputs(kind):
     )
     key = jax.random.key(5)
     fast, slow = (
-        fit_curve(teacher, student, [8, 40], key=key, recipe=_SHORT, dtype="float64").error.values
+        fit_curve(teacher, student, replace(_SHORT, sizes=(8, 40)), key=key).error.values
         for student in (make_student("known-attention", teacher), whole)
     )
     np.testing.assert_allclose(fast, slow, rtol=1e-9)
@@ -100,9 +101,8 @@ def test_the_error_is_that_of_the_truth():
 
     teacher, key = _teacher(features=8, relevant=2), jax.random.key(7)
     student = Student(lambda _: Zero(jnp.ones(())), as_it_is, call)
-    found = fit_curve(
-        teacher, student, [8], key=key, recipe=_SHORT, test_points=3000, dtype="float64"
-    )
+    short = replace(_SHORT, sizes=(8,), test_points=3000)
+    found = fit_curve(teacher, student, short, key=key)
     _, truth = teacher.sample(3000, key=jax.random.split(key, 4)[2], noisy=False)
     assert float(found.error[0]) == pytest.approx(
         float(jnp.mean(truth**2) / jnp.var(truth)), rel=1e-9

@@ -25,13 +25,13 @@ TINY = DigitFitSettings(
     step_sizes=(0.01,),
     weight_decays=(0.0, 0.1),
     canvas=16,
-    validation=20,
-    test=30,
+    valid_points=20,
+    test_points=30,
     hidden=4,
     embedding_dim=4,
     patch=8,
     stride=8,
-    drawn=3,
+    pictures=3,
 )
 CONTEXT = RunContext(root_seed=0, index=0, hash="0" * 64)
 
@@ -85,7 +85,9 @@ def test_a_mask_helps_where_nothing_else_can():
     """Strong clutter, two hundred images: what the mask leaves is readable, the image is not, nor
     is another mask.
     """
-    loud = replace(TINY, sizes=(200,), steps=200, hidden=16, fragments=12, noise_std=0.3, test=300)
+    loud = replace(
+        TINY, test_points=300, sizes=(200,), steps=200, hidden=16, fragments=12, noise_std=0.3
+    )
     accuracy = {
         student: float(fit_digits(replace(loud, student=student), CONTEXT).accuracy[0])
         for student in ("baseline", "known-mask", "wrong-mask")

@@ -1,4 +1,4 @@
-"""Variants of attention on teachers and sentences: against equations written out, and paired from
+"""Variants of attention on teachers: against equations written out, and paired from
 seed to seed.
 """
 
@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from attnlab import AttnlabError
-from attnlab.data import Corpus
-from attnlab.data.thinning import shortened
-from attnlab.models import WordAttentionConfig, literal_logits, make_normaliser
+from attnlab.models import make_normaliser
 from attnlab.papers.liu2021 import variant_runs
 from attnlab.papers.liu2021.variant_runs import (
     AttendingTeacher,
@@ -25,33 +23,13 @@ from attnlab.papers.liu2021.variant_runs import (
     weigh_words,
     word_source,
 )
-from attnlab.papers.liu2021.variant_settings import Variant, VariantSettings, WordSettings
-from attnlab.papers.liu2021.variant_word_runs import (
-    WordAnswer,
-    WordWeights,
-    fit_words,
-    word_samples,
-)
+from attnlab.papers.liu2021.variant_settings import Variant, VariantSettings
 from attnlab.sweeps import RunContext
 
 CONTEXT = RunContext(0, 0, "0" * 16)
 SMALL = VariantSettings(
     sizes=(32, 128), steps=150, words=6, embedding_dim=4, hidden=6, test_points=200, valid_points=60
 )
-WORDS = WordSettings(
-    sizes=(8, 64),
-    steps=120,
-    batch_size=16,
-    step_sizes=(0.1,),
-    weight_decays=(0.0,),
-    embedding_dim=3,
-    topics=2,
-    topic_words=1,
-    dictionary=100,
-    noise_words=6,
-)
-_TOKENS = [["a", "b", "b"], ["c"], ["d", "a", "e", "e", "e"], ["b", "c", "d"]]
-_CORPUS = Corpus.from_tokens(_TOKENS, labels=[0, 1, 2, 1])
 
 
 @pytest.mark.parametrize(
@@ -96,7 +74,7 @@ def test_noise_is_added_to_the_same_samples_and_smaller_samples_are_the_start_of
 
 @pytest.mark.parametrize("normaliser", ["softmax:0.5", "sparsemax", "top2", "uniform"])
 def test_the_student_is_the_equation_word_by_word(normaliser):
-    student = StudentStart(normaliser, 4, 6, query_std=1.0, dtype="float64")(jax.random.key(3))
+    student = StudentStart(normaliser, 4, 6, query_std=1.0)(jax.random.key(3))
     x = np.random.default_rng(0).normal(size=(4, 5))
     logits = [sum(float(student.query[i]) * x[i, z] for i in range(4)) for z in range(5)]
     weights = np.asarray(make_normaliser(normaliser)(jnp.asarray(logits)))
@@ -108,7 +86,7 @@ def test_the_student_is_the_equation_word_by_word(normaliser):
 
 
 def test_penalties_are_those_of_their_names():
-    student = StudentStart("softmax", 4, 6, query_std=1.0, dtype="float64")(jax.random.key(3))
+    student = StudentStart("softmax", 4, 6, query_std=1.0)(jax.random.key(3))
     batch = word_source(0, SMALL).draw(8, jax.random.key(1), True, "float64")
     plain = float(VariantLoss(answer_words, weigh_words)(student, batch))
     residual = np.asarray(jax.vmap(student)(batch["x"]["words"]) - batch["y"])
@@ -127,9 +105,11 @@ def test_penalties_are_those_of_their_names():
 
 
 def test_what_is_measured_of_attention():
-    student = StudentStart("sparsemax", 4, 6, query_std=1.0, dtype="float64")(jax.random.key(3))
+    student = StudentStart("sparsemax", 4, 6, query_std=1.0)(jax.random.key(3))
     batch = word_source(0, SMALL).draw(40, jax.random.key(1), False, "float64")
-    found = VariantMeasure(answer_words, weigh_words)(student, {"valid": batch, "test": batch})
+    found = VariantMeasure(answer_words, weigh_words, "error")(
+        student, {"valid": batch, "test": batch}
+    )
     weights = np.asarray(jax.vmap(student.attention)(batch["x"]["words"]))
     logs = np.log(np.where(weights > 0, weights, 1))
     assert float(found["entropy"]) == pytest.approx(float(np.mean(-np.sum(weights * logs, axis=1))))
@@ -144,11 +124,11 @@ def test_what_is_measured_of_attention():
 def test_variants_of_a_seed_see_the_same_samples_and_starts(monkeypatch):
     seen = {}
 
-    def look(start, loss, measure, data, checks, *, sizes, key, **rest):
-        seen[name] = data, checks, key, start(key)
+    def look(learner, data, checks, s, *, key):
+        seen[name] = data, checks, key, learner.start(key)
         raise InterruptedError
 
-    monkeypatch.setattr(variant_runs, "fit_grid", look)
+    monkeypatch.setattr(variant_runs, "learning_curve", look)
     for name in ("softmax", "sparsemax", "softmax+prior:1"):
         with pytest.raises(InterruptedError):
             fit_variant(replace(SMALL, variant=name, seed=3), CONTEXT)
@@ -185,58 +165,7 @@ def test_onset_is_where_half_of_the_way_is_gone_whichever_way():
     assert np.isnan(onset_step(steps, np.array([1.0, 0.5, 0.2, 0.0]), rising=True))
 
 
-@pytest.mark.parametrize("normaliser", ["softmax", "sparsemax", "top1", "uniform"])
-def test_sentences_are_the_equation_and_padding_is_no_word(normaliser):
-    config = WordAttentionConfig.for_corpus(
-        _CORPUS,
-        head="linear",
-        embedding_dim=3,
-        embedding_std=1.0,
-        key_std=1.0,
-        key_dim=1,
-        query_norm=1.0,
-        trained=("embeddings", "keys", "head"),
-    )
-    model = config.init(jax.random.key(0))
-    for length in (5, 9):
-        given = word_samples(_CORPUS, length, np.array([1, 3]), "float64")
-        logits = jax.vmap(WordAnswer(normaliser), (None, 0))(model, given["x"])
-        expected = literal_logits(model, _CORPUS, normaliser=make_normaliser(normaliser))
-        np.testing.assert_allclose(logits, expected, rtol=1e-9, atol=1e-12)
-        weights = np.asarray(jax.vmap(WordWeights(normaliser), (None, 0))(model, given["x"]))
-        np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-12)
-        assert not weights[~np.asarray(given["x"]["there"])].any()
-    matter = np.asarray(given["x"]["given"])
-    assert matter.sum(axis=1).tolist() == [1, 0, 1, 1]
-    assert matter[0].max() == 0.5  # "b" twice
-
-
-def test_long_texts_keep_some_of_their_words():
-    short = shortened(_CORPUS, 2, np.random.default_rng(0))
-    assert short.lengths.tolist() == [2, 1, 2, 2]
-    assert (short.labels == _CORPUS.labels).all()
-    for n in range(len(_CORPUS)):
-        whole = _CORPUS.sentence(n)
-        assert all(count <= whole[word] for word, count in short.sentence(n).items())
-    assert shortened(_CORPUS, 5, np.random.default_rng(0)) is _CORPUS
-
-
-def test_attention_pooling_learns_topic_words_and_mean_pooling_is_even():
-    found = fit_words(replace(WORDS, course=True), CONTEXT)
-    assert float(found.accuracy[1]) > 0.9
-    assert 0 < float(found.onset) < 120
-    assert {"course_accuracy", "course_attention", "course_entropy"} <= set(found.data_vars)
-    mean = fit_words(replace(WORDS, variant="uniform"), CONTEXT)
-    np.testing.assert_allclose(mean.entropy, np.log(7), rtol=1e-5)
-    np.testing.assert_allclose(mean.attention, 1 / 7, rtol=1e-5)
-    assert float(found.attention[1]) > 2 / 7
-
-
-def test_penalties_without_meaning_and_sizes_beyond_the_data_are_refused():
-    with pytest.raises(AttnlabError, match="every word has its own score"):
-        WordSettings(variant="softmax+l1:1")
-    with pytest.raises(AttnlabError, match="nobody knows which words"):
-        WordSettings(variant="softmax+prior:1", folder="somewhere")
+def test_settings_that_make_no_sense_are_refused():
     with pytest.raises(AttnlabError, match=r"expected 1 \(hard\) to 6"):
         replace(SMALL, relevant=7)
     with pytest.raises(AttnlabError, match="increasing"):

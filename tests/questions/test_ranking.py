@@ -136,7 +136,7 @@ def test_accuracies_are_ranked_from_above_and_compared_by_wrong_answers():
     assert ranking.student.values.tolist()[2:] == ["softmax", "bad"]
     assert float(ranking.ratio.sel(student="bad")) == pytest.approx(3, rel=0.06)
     said = " ".join(advise(data, what="Here"))
-    assert "has the highest median accuracy" in said
+    assert "has the highest mean accuracy" in said
     assert "in brackets the share of wrong answers over that of softmax" in said
     perfect = {"a": arm(0.0, score="accuracy"), "b": arm(1.0, score="accuracy")}
     found = measure_comparison(perfect, score="accuracy", against="a", level=0.5)["ranking"]

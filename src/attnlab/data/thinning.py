@@ -14,10 +14,9 @@ FULL_BATCH = 500_000  # distinct words of all sentences up to which every step s
 BATCH = 1024  # sentences of a step beyond that
 POLISHED = 1_000_000  # words of the corpus from which on a polish would take too long
 # learning curves and variants
-LABELS = 16_384  # labels of the largest size of a learning curve
-TRIED = 8192  # labels with which variants of attention are tried
-LOOKED_AT = 4000  # validation and test texts of a learning curve
-LONGEST = 400  # words of a text that learning curves read: all texts are padded to the longest
+LABELS = 16_384  # labels of the largest size, with which variants are compared too
+LOOKED_AT = 4000  # validation and test texts
+LONGEST = 400  # words of a text that are read: all texts are padded to the longest
 # figures
 LENGTHS = 5000  # training texts whose length is drawn
 _PERMUTED = 400_000_000  # words of all texts times permutations of their labels

@@ -17,8 +17,10 @@ class Variable(str):
     """The name of a variable, which also selects its values from measured data.
 
     It is a string, so that ``dataset[Losses.training]`` works; called with all data sets of a
-    record it gives its values, ``Losses.training(data, head="fixed")``, at some labels. As it is
-    callable, xarray's methods that also take functions need ``str(Losses.training)``.
+    record it gives its values, ``Losses.training(data, head="fixed")``, at some labels.
+
+    Methods of xarray that take names or functions call whatever is callable: give them plain
+    strings, as in ``dataset.drop_vars(str(Losses.training))``.
     """
 
     table: str

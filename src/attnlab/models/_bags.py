@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
@@ -76,7 +75,7 @@ def bag_logits(
     bags: Bags,
     *,
     normaliser: AbstractNormaliser | None = None,
-) -> Float[Array, "sentences classes"]:
+) -> Float[Array, "*sentences classes"]:
     """``head(Σ_w a_w ν_w)`` of every sentence with ``a = norm(s)``.
 
     Correct up to a shift common to a sentence's logits. The table is projected once, then its rows
@@ -89,5 +88,5 @@ def bag_logits(
     (2, 2)
     """
     weights = bag_weights(model, bags, normaliser=normaliser)
-    pooled = jnp.einsum("nl,nlc->nc", weights, bags.take(model.table()))
-    return jax.vmap(model.head.finish)(pooled)
+    pooled = jnp.einsum("...l,...lc->...c", weights, bags.take(model.table()))
+    return jnp.vectorize(model.head.finish, signature="(k)->(c)")(pooled)

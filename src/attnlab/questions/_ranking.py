@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -36,10 +36,11 @@ class Compared(Curves, label="compare"):
 class Ranking(Table, label="ranking"):
     """Variants (student, other) from the best to the worst, by the score at the largest size.
 
-    Its attributes are ``score``, ``against``, ``size``, ``seeds``, ``level`` and ``falling``.
+    Its attributes are ``score``, ``statistic``, ``against``, ``size``, ``seeds``, ``level`` and
+    ``falling``.
     """
 
-    centre = variable("median score")
+    centre = variable("median error, or mean accuracy, as learning curves show it")
     centre_low = variable("low end of its interval")
     centre_high = variable("high end of its interval")
     group = variable("letters; two variants that share one cannot be told apart")
@@ -61,7 +62,7 @@ class Longer(Table, label="longer"):
     Its attributes are ``steps``, ``times``, ``against`` and ``falling``.
     """
 
-    before = variable("median error, or share of wrong answers")
+    before = variable("median error, or mean share of wrong answers")
     after = variable("the same with LONGER times the steps")
     ratio = variable("error over that of the reference with LONGER times the steps, paired")
     ratio_low = variable("low end of its interval")
@@ -78,9 +79,7 @@ def measure_comparison(
     """
     falling = score == "error"
     level = default_level(arms[against][score], falling=falling) if level is None else level
-    question = al.complexity.Question(
-        level, score, falling, "median" if falling else "mean", against
-    )
+    question = al.complexity.Question(level, score, falling, statistic(falling), against)
     curves = {(variant, "task"): data for variant, data in arms.items()}
     table = al.complexity.tabulate(curves, question, dim="task")
     last = {variant: data.isel(size=-1) for variant, data in arms.items()}
@@ -89,9 +88,12 @@ def measure_comparison(
         variant: data[score].reindex(seed=seeds).values.astype(float)
         for variant, data in last.items()
     }
-    order = al.stats.rank_variants(values, smaller_is_better=falling, level=LEVEL)
+    order = al.stats.rank_variants(
+        values, smaller_is_better=falling, level=LEVEL, statistic=statistic(falling)
+    )
     ranking = _ranked(order, values, last, against, falling).assign_attrs(
         score=score,
+        statistic=statistic(falling),
         against=against,
         size=int(table["size"].values.max()),
         seeds=len(seeds),
@@ -129,7 +131,7 @@ def _ranked(
     falling: bool,
 ) -> xr.Dataset:
     names = list(order.names)
-    centres = np.array([_median_interval(values[name]) for name in names])
+    centres = np.array([_centre_interval(values[name], falling) for name in names])
     ratios = np.array([error_ratio(values[name], values[against], falling) for name in names])
     columns: dict[str, Any] = {
         Ranking.centre: centres[:, 0],
@@ -158,8 +160,20 @@ def _median(data: xr.Dataset, name: str) -> float:
     return float(np.median(known)) if known.size else float("nan")
 
 
-def _median_interval(values: np.ndarray) -> tuple[float, float, float]:
-    found = al.stats.interval_of(values[np.isfinite(values)], "median")
+def statistic(falling: bool) -> Literal["median", "mean"]:
+    """What stands for all seeds: the median of errors, which may be very large in some seeds, and
+    the mean of accuracies, as in learning curves.
+    """
+    return "median" if falling else "mean"
+
+
+def centre(values: np.ndarray, falling: bool) -> float:
+    """That statistic of some scores."""
+    return float(np.median(values) if falling else np.mean(values))
+
+
+def _centre_interval(values: np.ndarray, falling: bool) -> tuple[float, float, float]:
+    found = al.stats.interval_of(values[np.isfinite(values)], statistic(falling))
     return found.estimate, found.low, found.high
 
 
@@ -230,7 +244,7 @@ def advise(data: Data, *, what: str) -> list[str]:
 def _best_sentence(ranking: xr.Dataset, best: str, equals: list[str], what: str) -> str:
     attrs, one = ranking.attrs, ranking.sel(student=best)
     word = "lowest" if attrs["falling"] else "highest"
-    centre = shown(float(one[Ranking.centre]))
+    middle = shown(float(one[Ranking.centre]))
     low, high = float(one[Ranking.centre_low]), float(one[Ranking.centre_high])
     ends = f" [{shown(low)}, {shown(high)}]" if np.isfinite(low) else ""
     if ranking.sizes["student"] == 1:
@@ -240,8 +254,8 @@ def _best_sentence(ranking: xr.Dataset, best: str, equals: list[str], what: str)
     else:
         same = ", and is told apart from every other variant"
     return (
-        f"{what} with {int(attrs['size'])} samples, {best} has the {word} median {attrs['score']}, "
-        f"{centre}{ends}{same}."
+        f"{what} with {int(attrs['size'])} samples, {best} has the {word} {attrs['statistic']} "
+        f"{attrs['score']}, {middle}{ends}{same}."
     )
 
 
@@ -403,7 +417,7 @@ def rank_table(ranking: xr.Dataset) -> Figure:
         cells.append([*row, *([str(int(one[Ranking.runs]))] if uneven else [])])
     columns = [
         "group",
-        f"median {attrs['score']}, 95 % interval",
+        f"{attrs['statistic']} {attrs['score']}, 95 % interval",
         f"{_error(bool(attrs['falling']))} over that of {attrs['against']}",
         *(_TITLES[key] for key in extra),
         *(["seeds"] if uneven else []),

@@ -24,14 +24,9 @@ from attnlab.lab import (
     variable,
 )
 from attnlab.papers.liu2021.sample_figures import tuning_table
-from attnlab.papers.liu2021.variant_settings import (
-    TEACHER_WORK,
-    WORD_WORK,
-    Variant,
-    VariantSettings,
-    WordSettings,
-)
+from attnlab.papers.liu2021.variant_settings import TEACHER_WORK, Variant, VariantSettings
 from attnlab.papers.liu2021.variant_sweeps import LONGER
+from attnlab.papers.liu2021.word_settings import FIT_WORDS, WordSettings, on_texts
 from attnlab.questions._ranking import (
     Compared,
     Longer,
@@ -39,6 +34,7 @@ from attnlab.questions._ranking import (
     advise,
     apart,
     apart_table,
+    centre,
     ended,
     error_ratio,
     measure_comparison,
@@ -81,10 +77,14 @@ ON_TASKS = (
 ON_TEXTS = ("softmax", "softmax:0.25", "sparsemax", "entmax15", "uniform")
 FIRST_SEEDS = 8  # after which a variant that is proved worse may be dropped
 _WORDS = VariantSettings.words  # of which a teacher attends to some
-_MOST_LABELS = 8192
-_TEXT_TUNING = {"step_sizes": (0.0028, 0.0046, 0.0077, 0.013), "weight_decays": (0.0,)}
-_NOT_SHOWN = ("arm", "seed", "variant", "folder", "data", "course", "drawn", "dtype")
-_OF_TOPIC_TASK = ("topics", "topic_words", "dictionary", "noise_words")
+_NOT_SHOWN = (
+    *("arm", "seed", "variant", "student", "folder", "data", "course", "drawn", "dtype"),
+    "strengths",  # of TF-IDF, which is no variant of attention
+)
+_OF_TOPIC_TASK = (
+    *("topics", "topic_words", "dictionary", "noise_words"),
+    *("hidden", "valid_points", "test_points"),
+)
 
 _TASK, _TEXTS, _VARIANTS, _TUNING = "Task", "Your own texts", "Variants", "Training and tuning"
 
@@ -278,17 +278,17 @@ class CompareSettings(Settings):
             return {"relevant": self.relevant, **changed}
         if texts is None:
             return changed
-        stored = {"folder": texts.folder, "data": texts.content}
-        return {**stored, **_TEXT_TUNING, "sizes": text_sizes(texts.training), **changed}
+        common = on_texts(texts.folder, texts.content)
+        return {**common, "sizes": text_sizes(texts.training), **changed}
 
 
 def text_sizes(available: int) -> tuple[int, ...]:
-    """Three numbers of labels by doubling, up to all there are (8192 at most).
+    """Three numbers of labels by doubling, up to all there are (16 384 at most).
 
     >>> text_sizes(6920)
     (1730, 3460, 6920)
     """
-    most = min(available, _MOST_LABELS)
+    most = min(available, al.data.thinning.LABELS)
     return tuple(dict.fromkeys(max(1, most // parts) for parts in (4, 2, 1)))
 
 
@@ -328,7 +328,7 @@ class Compare(Experiment[CompareSettings]):
                 "reading": prepared.reading,
                 "content": prepared.hash,
             }
-        fits = _Fits(bench, TEACHER_WORK if settings.relevant else WORD_WORK, settings.fit(texts))
+        fits = _Fits(bench, TEACHER_WORK if settings.relevant else FIT_WORDS, settings.fit(texts))
         bench.found["fit"] = fits.settings()
         bench.stage("learning curves")
         arms, data = fits.curves(settings)
@@ -441,7 +441,8 @@ class _Fits:
 
     def _run(self, counts: dict[str, int]) -> dict[str, xr.Dataset]:
         """So many seeds of each variant."""
-        arms = {variant: self.base | {"variant": variant} for variant in counts}
+        field = "variant" if self.work == TEACHER_WORK else "student"
+        arms = {variant: self.base | {field: variant} for variant in counts}
         plan = Grid(arms, counts).plan(self.work, Compare.name)
         results = self.bench.sweep(plan, digest({"work": self.work, **self.base}))
         return al.lab.split_arms(results.dataset())
@@ -505,7 +506,7 @@ def compare_longer(
         runs = (arms[name], longer[name], longer[against])
         short, long, other = _paired([run[score].isel(size=-1, drop=True) for run in runs])
         before, after = (
-            float(np.median(each)) if falling else 1 - float(np.median(each))
+            centre(each, falling) if falling else 1 - centre(each, falling)
             for each in (short, long)
         )
         rows.append((before, after, *error_ratio(short, other, falling)))
@@ -536,7 +537,7 @@ def _ranking_card(data: Data) -> Card:
         label="ranking",
         text=text,
         headline=_short(best, Ranking.centre),
-        measure=f"median {ranking.attrs['score']} of {names[0]}",
+        measure=f"{ranking.attrs['statistic']} {ranking.attrs['score']} of {names[0]}",
         link="ranking",
     )
 
@@ -591,8 +592,9 @@ def ranking_rows(ranking: xr.Dataset) -> list[dict[str, Any]]:
 
 def _text_table(ranking: xr.Dataset) -> TextTable:
     score, against = ranking.attrs["score"], ranking.attrs["against"]
+    middle = f"{ranking.attrs['statistic']} {score}"
     has_onset = Ranking.onset in ranking
-    columns = ["variant", "group", f"median {score}", f"error over {against}", "entropy"]
+    columns = ["variant", "group", middle, f"error over {against}", "entropy"]
     columns += ["sets off at"] if has_onset else []
     rows = []
     for name in (str(each) for each in ranking["student"].values):
@@ -613,7 +615,8 @@ def _ranking_section(ranking: xr.Dataset, dropping: xr.Dataset | None) -> Sectio
     return Section(
         id="ranking",
         title="The ranking, and who cannot be told apart",
-        statement=f"By the median {ranking.attrs['score']} over {seeds} seeds with {size} samples.",
+        statement=f"By the {ranking.attrs['statistic']} {ranking.attrs['score']} over {seeds} "
+        f"seeds with {size} samples.",
         body=() if dropping is None else _dropped_words(dropping),
         figures=tuple(figures),
     )
@@ -729,8 +732,8 @@ def _longer_table(longer: xr.Dataset) -> Figure:
         id="longer",
         title=f"What {times} times the steps change",
         tones=[["" for _ in row] for row in cells],
-        caption="Median errors (shares of wrong answers, for texts) at the largest size, of the "
-        "reference and of the best variant. Last column: a ratio near 1 says that what was gained "
+        caption="Median errors (mean shares of wrong answers, for sentences) at the largest size, "
+        "of the reference and of the best variant. Last column: a ratio near 1 says that what was gained "
         "is speed.",
     )
 

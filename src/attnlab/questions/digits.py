@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 _SOURCES = {"sklearn": "scikit-learn", "mnist": "MNIST"}  # others are folders with IDX files
 _TASK = "noisy digits"
-_DRAWN = 12  # test images that are kept for drawing
+_PICTURES = 12  # test images that are kept for drawing
 _PERCENT = "\u00a0%"  # stays with its number at the end of a line
 _SIGNS = {"at least": "≥ ", "at most": "≤ ", "already met": "≤ "}
 
@@ -105,9 +105,9 @@ class DigitsSettings(Settings):
     ] = 0.1
     validation: Annotated[
         int, Option("Images on which the tuning is chosen.", "Images", least=2)
-    ] = DigitFitSettings.validation
+    ] = DigitFitSettings.valid_points
     test: Annotated[int, Option("Images on which accuracy is measured.", "Images", least=2)] = (
-        DigitFitSettings.test
+        DigitFitSettings.test_points
     )
     students: Annotated[
         tuple[str, ...],
@@ -221,13 +221,17 @@ class DigitsSettings(Settings):
 
     def fits(self) -> dict[str, Any]:
         """What all fits share, as fields of `DigitFitSettings`; ``None`` where digits must say."""
-        elsewhere = ("students", "against", "level", "attention_sizes", "seeds")
+        elsewhere = (
+            *("students", "against", "level", "attention_sizes", "seeds"),
+            *("validation", "test"),
+        )
         given = {name: value for name, value in asdict(self).items() if name not in elsewhere}
         if self.digits not in _SOURCES:  # in full, so that settings mean the same from everywhere
             given["digits"] = str(Path(self.digits).expanduser().resolve())
         if self.shrink is None:
             given["shrink"] = 1 if self.digits == "sklearn" else 2
-        return given | {"drawn": min(_DRAWN, self.test)}
+        points = {"valid_points": self.validation, "test_points": self.test}
+        return given | points | {"pictures": min(_PICTURES, self.test)}
 
 
 def _check_increasing(flag: str, sizes: Sequence[int]) -> None:
@@ -293,14 +297,17 @@ class DigitsQuestion(Experiment[DigitsSettings]):
             *(_attention_card(table, student) for student in _attending(table)),
             fit_card(table),
         ]
-        fits = {k: v for k, v in found["fits"].items() if k not in ("arm", "seed", "student")}
+        elsewhere = ("arm", "seed", "student", "drawn", "pictures", "valid_points", "test_points")
+        fits = {k: v for k, v in found["fits"].items() if k not in elsewhere}
         facts = {
             "students": settings.students,
             "level": settings.level,
             "against": settings.against,
             "seeds": table.sizes["seed"],
             "attention_sizes": settings.sizes_with_attention,
-            **{name: value for name, value in fits.items() if name != "drawn"},
+            "validation": settings.validation,
+            "test": settings.test,
+            **fits,
         }
         return Answers(
             question=f"How many images does each student need to read {settings.level * 100:.3g} % "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.stats import rankdata
@@ -70,7 +70,7 @@ def holm(p_values: Any) -> np.ndarray:
 class Ranking:
     """Variants from best to worst, and groups that cannot be told apart.
 
-    - ``names``: sorted by ``centre``, the median over runs, best first;
+    - ``names``: sorted by ``centre``, the median or mean over runs, best first;
     - ``p``: (names × names), p-values of all pairs, corrected by Holm's method; 1 on the diagonal;
     - ``groups``: all maximal sets of names of which no two differ at ``level``; a name may be in
       several. The first contains the best;
@@ -95,9 +95,13 @@ class Ranking:
 
 
 def rank_variants(
-    runs: Mapping[str, Any], *, smaller_is_better: bool = True, level: float = 0.05
+    runs: Mapping[str, Any],
+    *,
+    smaller_is_better: bool = True,
+    level: float = 0.05,
+    statistic: Literal["median", "mean"] = "median",
 ) -> Ranking:
-    """Rank variants by their median over runs, and find groups that cannot be told apart.
+    """Rank variants by their median or mean over runs; find groups that cannot be told apart.
 
     Run k of all variants has the same seed. All pairs are compared by ``signed_rank`` on the runs
     they share (nan: not run), and all p-values are corrected together.
@@ -120,7 +124,9 @@ def rank_variants(
     if empty:
         raise AttnlabError(f"{empty[0]!r} has no finished run: leave it out, and report that")
     sign = 1.0 if smaller_is_better else -1.0
-    names = sorted(values, key=lambda name: sign * float(np.nanmedian(values[name])))
+    middle = np.nanmedian if statistic == "median" else np.nanmean
+    centres = {name: float(middle(each)) for name, each in values.items()}
+    names = sorted(values, key=lambda name: sign * centres[name])
     p = np.ones((len(names), len(names)))
     places = list(combinations(range(len(names)), 2))
     found = holm([signed_rank(values[names[i]], values[names[j]]) for i, j in places])
@@ -128,7 +134,7 @@ def rank_variants(
         p[i, j] = p[j, i] = each
     present = ~np.isnan(np.stack([values[name] for name in names]))
     pairs = present.astype(int) @ present.T.astype(int)
-    centre = np.array([float(np.nanmedian(values[name])) for name in names])
+    centre = np.array([centres[name] for name in names])
     return Ranking(tuple(names), centre, p, _groups(names, p >= level), pairs, level)
 
 

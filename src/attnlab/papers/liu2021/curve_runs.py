@@ -1,10 +1,10 @@
-"""The work function behind every learning curve on a teacher: one student, one seed, all sample
-sizes and tunings.
+"""The learning curve of any learner, and the work function of those on a teacher: one student, one
+seed, all sample sizes and tunings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -38,6 +38,7 @@ from attnlab.papers.liu2021.curve_settings import (
     ON_VECTORS,
     VECTOR_STUDENTS,
     WORD_STUDENTS,
+    FitSettings,
     SampleSettings,
 )
 from attnlab.sweeps import RunContext, load_function
@@ -282,19 +283,7 @@ def fit_samples(s: SampleSettings, context: RunContext) -> xr.Dataset:
     source = make_source(s, source_key)
     x, _ = source.sample(1, key=source_key)
     student = make_learner(s, source, np.shape(x)[1:])
-    found = fit_curve(
-        source,
-        student,
-        s.sizes,
-        key=curve_key,
-        recipe=Recipe(s.steps, s.batch_size),
-        step_sizes=s.step_sizes,
-        weight_decays=s.weight_decays,
-        test_points=s.test_points,
-        valid_points=s.valid_points,
-        drawn=s.drawn,
-        dtype=s.dtype,
-    )
+    found = fit_curve(source, student, s, key=curve_key)
     ratios = predicted_ratios(source, student, bound_key)
     if not ratios:
         return found
@@ -303,20 +292,7 @@ def fit_samples(s: SampleSettings, context: RunContext) -> xr.Dataset:
     )
 
 
-def fit_curve(
-    source: Source,
-    student: Student,
-    sizes: Sequence[int],
-    *,
-    key: Array,
-    recipe: Recipe | None = None,
-    step_sizes: Sequence[float] = (0.02,),
-    weight_decays: Sequence[float] = (0.0, 0.1),
-    test_points: int = 2000,
-    valid_points: int = 500,
-    drawn: int | None = None,
-    dtype: str = "float32",
-) -> xr.Dataset:
+def fit_curve(source: Source, student: Student, s: FitSettings, *, key: Array) -> xr.Dataset:
     """One student's learning curve on one source: for each size the fit that validation chose.
 
     Samples are nested, and a function of ``key`` alone: other students see the same ones.
@@ -324,30 +300,63 @@ def fit_curve(
 
     >>> import jax
     >>> from attnlab.models import make_teacher
-    >>> from attnlab.training import Recipe
     >>> teacher = make_teacher("static-mask", key=jax.random.key(0), features=8, relevant=2)
     >>> student = make_student("known-attention", teacher)
-    >>> curve = fit_curve(teacher, student, [8, 64], key=jax.random.key(1), recipe=Recipe(200))
+    >>> curve = fit_curve(teacher, student, FitSettings(sizes=(8, 64), steps=200), key=jax.random.key(1))
     >>> curve.error.dims, bool(curve.error[1] < curve.error[0])
     (('size',), True)
     """
     *draws, fit_key = jax.random.split(key, 4)
-    counts = (max(max(sizes), drawn or 0), valid_points, test_points)
+    counts = (s.available, s.valid_points, s.test_points)
     train, valid, test = (
-        _drawn(source, student, n, draw, noisy, dtype)
+        _drawn(source, student, n, draw, noisy, s.dtype)
         for n, draw, noisy in zip(counts, draws, (True, True, False), strict=True)
     )
+    learner = Learner(
+        InType(student.start, s.dtype), SampleLoss(student.answer), SampleMeasure(student.answer)
+    )
+    return learning_curve(learner, train, {"valid": valid, "test": test}, s, key=fit_key)
+
+
+@dataclass(frozen=True)
+class Learner:
+    """What is fitted: how it starts, its loss, what is measured of a fit, and what moves.
+
+    ``start``, ``loss``, ``measure`` and ``trained`` are as `fit_grid` takes them: equal for equal
+    learners, so that nothing is compiled twice. ``dims`` are those of what is measured as an array.
+    """
+
+    start: Callable[[Any], Any]
+    loss: Callable[[Any, Any], Any]
+    measure: Callable[[Any, Any], Any]
+    trained: Callable[[Any], Any] | None = None
+    dims: Mapping[str, Sequence[str]] | None = None
+
+
+def learning_curve(
+    learner: Learner, train: Any, checks: Any, s: FitSettings, *, key: Array
+) -> xr.Dataset:
+    """The learning curve of any learner: for each size the fit that validation chose.
+
+    ``train`` is a PyTree of arrays (samples, …), of which a fit of size n sees the first n;
+    ``checks`` is what the learner measures on. Start and minibatches are functions of ``key``
+    alone: learners that are given the same key are paired. Labelled data, dimension ``size``:
+    what was measured, ``train_loss``, ``settling`` (its relative fall over the last fifth of the
+    steps), and the chosen ``step_size`` and ``weight_decay``.
+    """
     fits = fit_grid(
-        _InType(student.start, dtype),
-        SampleLoss(student.answer),
-        SampleMeasure(student.answer),
+        learner.start,
+        learner.loss,
+        learner.measure,
         train,
-        {"valid": valid, "test": test},
-        sizes=sizes,
-        key=fit_key,
-        step_sizes=step_sizes,
-        weight_decays=weight_decays,
-        recipe=recipe or Recipe(),
+        checks,
+        sizes=s.sizes,
+        key=key,
+        step_sizes=s.step_sizes,
+        weight_decays=s.weight_decays,
+        recipe=Recipe(s.steps, s.batch_size, optimizer=s.optimizer),
+        trained=learner.trained,
+        dims=learner.dims,
     )
     return choose(fits)
 
@@ -372,13 +381,14 @@ def _drawn(
 
 
 @dataclass(frozen=True)
-class _InType:
+class InType:
     """A start whose floating arrays have one type."""
 
     start: Callable[[Any], Any]
     dtype: str
 
     def __call__(self, key: Any) -> Any:
+        """Draw a model."""
         return jax.tree.map(
             lambda a: a.astype(self.dtype) if eqx.is_inexact_array(a) else a, self.start(key)
         )
@@ -399,27 +409,36 @@ class SampleLoss:
         if outputs.ndim == 1:
             return jnp.mean(optax.sigmoid_binary_cross_entropy(outputs, y.astype(outputs.dtype)))
         _expect(outputs.ndim == 2, "one number per input, or one per class", outputs)
-        return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(outputs, y))
+        logs = jax.nn.log_softmax(outputs, axis=1)
+        return -jnp.mean(jnp.take_along_axis(logs, y[:, None], axis=1))
 
 
 @dataclass(frozen=True)
 class SampleMeasure:
-    """``valid_loss`` and the ``error`` on test points: ``E(ŷ − g)²/Var g``, or the share of wrong
-    labels.
+    """``valid_loss``, and on test points the ``score``: ``"error"`` is ``E(ŷ − g)²/Var g``, or the
+    share of wrong labels, ``"accuracy"`` that of right ones.
     """
 
     answer: Callable[[Any, Any], Any]
+    score: str = "error"
 
     def __call__(self, model: Any, checks: Any) -> dict[str, Any]:
         """Both for one model."""
         test = checks["test"]
         outputs, y = jax.vmap(self.answer, (None, 0))(model, test["x"]), test["y"]
         if jnp.issubdtype(y.dtype, jnp.floating):
-            error = jnp.mean((outputs - y) ** 2) / jnp.var(y)
+            score = jnp.mean((outputs - y) ** 2) / jnp.var(y)
+        elif self.score == "accuracy":
+            score = jnp.mean((predicted_labels(outputs, y) == y).astype(outputs.dtype))
         else:
-            found = outputs > 0 if outputs.ndim == 1 else jnp.argmax(outputs, axis=1)
-            error = jnp.mean(found.astype(y.dtype) != y)
-        return {"valid_loss": SampleLoss(self.answer)(model, checks["valid"]), "error": error}
+            score = jnp.mean(predicted_labels(outputs, y) != y)
+        return {"valid_loss": SampleLoss(self.answer)(model, checks["valid"]), self.score: score}
+
+
+def predicted_labels(outputs: Any, y: Any) -> Any:
+    """The labels that outputs stand for, in the type of ``y``."""
+    found = outputs > 0 if outputs.ndim == 1 else jnp.argmax(outputs, axis=1)
+    return found.astype(y.dtype)
 
 
 def _expect(right: bool, expected: str, outputs: Any) -> None:

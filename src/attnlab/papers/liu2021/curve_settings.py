@@ -1,8 +1,9 @@
-"""Settings of learning curves on a teacher, and the names of teachers and students."""
+"""Settings that all learning curves share, and those of learning curves on a teacher."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,12 +20,59 @@ SIZES = tuple(2**k for k in range(3, 13))
 
 
 @dataclass(frozen=True)
-class SampleSettings:
-    """One student fitted to one teacher at several sample sizes (docs/theory.md#b2); the defaults
-    are the masks' protocol.
+class FitSettings:
+    """One student at several sample sizes: what every learning curve is told, and checks.
 
-    - ``seed`` draws teacher, samples and initial parameters, so that students of equal seed are
-      paired; ``arm`` is a label and nothing else.
+    - ``seed`` draws samples and initial parameters, so that students of equal seed are paired;
+      ``arm`` is a label and nothing else.
+    - ``sizes``: numbers of training samples, out of ``drawn`` (the largest size by default): runs
+      with as many sizes and equally many drawn share one compiled program.
+    - ``steps``, ``batch_size``, ``optimizer``: of each fit, see `attnlab.training.Recipe`.
+    - Tuning, the same for every student: all pairs of ``step_sizes`` and ``weight_decays``, chosen
+      by the loss on ``valid_points`` further samples. ``test_points`` more measure the result.
+    """
+
+    counted: ClassVar[str] = "samples"
+
+    arm: str = ""
+    seed: int = 0
+    sizes: tuple[int, ...] = SIZES
+    drawn: int | None = None
+    steps: int = 1500
+    batch_size: int = 64
+    optimizer: str = "adam"
+    step_sizes: tuple[float, ...] = (0.02,)
+    weight_decays: tuple[float, ...] = (0.0, 0.1)
+    valid_points: int = 500
+    test_points: int = 2000
+    dtype: str = "float32"
+
+    def __post_init__(self):
+        if not self.sizes or min(self.sizes) < 1 or (np.diff(self.sizes) <= 0).any():
+            raise AttnlabError(
+                f"sizes={list(self.sizes)}: expected increasing positive numbers of {self.counted}"
+            )
+        if min(self.test_points, self.valid_points) < 2:
+            raise AttnlabError(
+                f"test_points={self.test_points}, valid_points={self.valid_points}: expected at "
+                "least 2 of each"
+            )
+        if self.steps < 1 or self.batch_size < 1:
+            raise AttnlabError(f"steps={self.steps} and batch_size={self.batch_size} must be ≥ 1")
+        if self.dtype not in ("float32", "float64"):
+            raise AttnlabError(f"dtype={self.dtype!r}: expected 'float32' or 'float64'")
+
+    @property
+    def available(self) -> int:
+        """How many training samples are drawn."""
+        return max(max(self.sizes), self.drawn or 0)
+
+
+@dataclass(frozen=True)
+class SampleSettings(FitSettings):
+    """One student fitted to one teacher at several sample sizes (docs/theory.md#b2); the defaults
+    are the masks' protocol. What `FitSettings` says holds; ``seed`` draws the teacher too.
+
     - ``teacher``: a kind of ``make_teacher``, or ``"file.py:function"``, a function of a key that
       returns an object with ``sample(n, key=…, noisy=…)``. ``classes`` 0 is regression, with
       noise of standard deviation ``noise_std``; 2 or more make the teacher label its inputs, of
@@ -32,16 +80,10 @@ class SampleSettings:
     - ``student``: a name, or ``"file.py:function"``, a function of (key, shape) that returns an
       Equinox module. ``hidden``: units of the baseline (8 on vectors, 24 on matrices by
       default); ``depth``: layers of a multi-layer teacher or student.
-    - ``sizes``: numbers of training samples, out of ``drawn`` (the largest size by default): runs
-      with as many sizes and equally many drawn share one compiled program.
-    - Tuning, the same for every student: all pairs of ``step_sizes`` and ``weight_decays``, chosen
-      by the loss on ``valid_points`` further samples.
     - ``code``: a fingerprint of files that teacher or student are read from, so that a changed file
       is run again.
     """
 
-    arm: str = ""
-    seed: int = 0
     teacher: str = "static-mask"
     student: str = "baseline"
     features: int = 16
@@ -52,34 +94,13 @@ class SampleSettings:
     classes: int = 0
     hidden: int | None = None
     sharpness: float = 4.0
-    sizes: tuple[int, ...] = SIZES
-    drawn: int | None = None
-    steps: int = 1500
-    batch_size: int = 64
-    step_sizes: tuple[float, ...] = (0.02,)
-    weight_decays: tuple[float, ...] = (0.0, 0.1)
-    test_points: int = 2000
-    valid_points: int = 500
-    dtype: str = "float32"
     code: str = ""
 
     def __post_init__(self):
-        if not self.sizes or min(self.sizes) < 1 or (np.diff(self.sizes) <= 0).any():
-            raise AttnlabError(
-                f"sizes={list(self.sizes)}: expected increasing positive numbers of samples"
-            )
-        if min(self.test_points, self.valid_points) < 2:
-            raise AttnlabError(
-                f"test_points={self.test_points}, valid_points={self.valid_points}: expected at "
-                "least 2 of each"
-            )
-        if self.steps < 1 or self.batch_size < 1:
-            raise AttnlabError(f"steps={self.steps} and batch_size={self.batch_size} must be ≥ 1")
+        super().__post_init__()
         if self.classes == 1 or self.classes < 0:
             raise AttnlabError(f"classes={self.classes}: expected 0 for regression, or at least 2")
         if self.label_noise and not self.classes:
             raise AttnlabError(
                 f"label_noise={self.label_noise}: regression has no labels; give noise_std, or classes"
             )
-        if self.dtype not in ("float32", "float64"):
-            raise AttnlabError(f"dtype={self.dtype!r}: expected 'float32' or 'float64'")

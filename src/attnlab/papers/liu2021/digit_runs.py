@@ -15,9 +15,18 @@ from jaxtyping import Array
 
 from attnlab.data import Canvases, CanvasTask, Digits, load_digits
 from attnlab.models import AttentionPoolingConfig, BaselineConfig, PatchAttentionConfig, PatchGrid
+from attnlab.papers.liu2021.curve_runs import (
+    InType,
+    Learner,
+    SampleLoss,
+    SampleMeasure,
+    Start,
+    call,
+    learning_curve,
+    predicted_labels,
+)
 from attnlab.papers.liu2021.digit_settings import ATTENTION, DigitFitSettings
 from attnlab.sweeps import RunContext
-from attnlab.training import Recipe, choose, fit_grid
 
 _KEYS = 2**31 - 2  # far from the keys of other studies of the same root
 _DRAWN = {"predicted": ("example",), "attention_map": ("example", "row", "column")}
@@ -41,44 +50,24 @@ def student_config(
 
 
 @dataclass(frozen=True)
-class Start:
-    """Initial parameters in float32; equal ones are compiled once."""
-
-    config: Any
-
-    def __call__(self, key: Array) -> Any:
-        """The parameters that a key draws."""
-        return jax.tree.map(lambda leaf: leaf.astype(jnp.float32), self.config.init(key))
-
-
-def cross_entropy(model: Any, batch: Mapping[str, Array]) -> Array:
-    """Mean over a batch of ``images`` and ``labels``."""
-    logs = jax.nn.log_softmax(jax.vmap(model)(batch["images"]), axis=1)
-    return -jnp.mean(jnp.take_along_axis(logs, batch["labels"][:, None], axis=1))
-
-
-@dataclass(frozen=True)
 class Look:
-    """What is measured of a fit: validation loss, test accuracy, and of the first ``drawn`` test
+    """What is measured of a fit: validation loss, test accuracy, and of the first ``pictures`` test
     images the details.
     """
 
-    drawn: int
+    pictures: int
     attends: bool
 
     def __call__(self, model: Any, checks: Mapping[str, Any]) -> dict[str, Array]:
         """All of it for one model."""
         test = checks["test"]
-        predicted = jnp.argmax(jax.vmap(model)(test["images"]), axis=1).astype(jnp.int32)
-        found = {
-            "valid_loss": cross_entropy(model, checks["valid"]),
-            "accuracy": jnp.mean((predicted == test["labels"]).astype(jnp.float32)),
-            "predicted": predicted[: self.drawn],
-        }
+        found = SampleMeasure(call, "accuracy")(model, checks)
+        predicted = predicted_labels(jax.vmap(model)(test["x"]), test["y"])
+        found["predicted"] = predicted[: self.pictures]
         if self.attends:
-            maps = jax.vmap(model.attention_map)(test["images"])
+            maps = jax.vmap(model.attention_map)(test["x"])
             found["attention_on_digit"] = jnp.mean(jnp.sum(maps * checks["masks"], axis=(1, 2)))
-            found["attention_map"] = maps[: self.drawn]
+            found["attention_map"] = maps[: self.pictures]
         return found
 
 
@@ -89,7 +78,7 @@ def fit_digits(settings: DigitFitSettings, context: RunContext) -> xr.Dataset:
     With dimension ``size``: ``accuracy`` on test images, ``valid_loss``, ``train_loss``,
     ``settling``, the chosen ``step_size`` and ``weight_decay``, and for attention
     ``attention_on_digit``, its mean share on the digit's square, to be compared with
-    ``digit_area``, the share that even attention has. Of the largest size and the first ``drawn``
+    ``digit_area``, the share that even attention has. Of the largest size and the first ``pictures``
     test images, the same for all students of a seed: ``image``, ``mask``, ``digit``, ``predicted``,
     ``attention_map``.
     """
@@ -101,47 +90,41 @@ def fit_digits(settings: DigitFitSettings, context: RunContext) -> xr.Dataset:
         s.digits,
         s.shrink,
         canvas_task(s),
-        max(s.sizes),
-        s.validation,
-        s.test,
+        s.available,
+        s.valid_points,
+        s.test_points,
     )
-    checks: dict[str, Any] = {"valid": _seen(valid, s.student), "test": _seen(test, s.student)}
+    checks: dict[str, Any] = {"valid": _seen(valid, s), "test": _seen(test, s)}
     if attends:
         checks["masks"] = jnp.asarray(test.masks)
-    fits = fit_grid(
-        Start(student_config(s, digits.classes)),
-        cross_entropy,
-        Look(s.drawn, attends),
-        _seen(train, s.student),
-        checks,
-        sizes=s.sizes,
-        key=_keys(context.root_seed, s.seed)[0],
-        step_sizes=s.step_sizes,
-        weight_decays=s.weight_decays,
-        recipe=Recipe(s.steps, s.batch_size),
+    learner = Learner(
+        InType(Start(student_config(s, digits.classes)), s.dtype),
+        SampleLoss(call),
+        Look(s.pictures, attends),
         dims=_DRAWN,
     )
-    found = choose(fits)
+    key = _keys(context.root_seed, s.seed)[0]
+    found = learning_curve(learner, _seen(train, s), checks, s, key=key)
     largest = found.sel(size=max(s.sizes), drop=True)
     found = found.assign({name: largest[name] for name in _DRAWN if name in found})
     return found.assign(
         digit_area=float(test.masks.mean()),
-        image=(("example", "row", "column"), test.images[: s.drawn]),
-        mask=(("example", "row", "column"), test.masks[: s.drawn]),
-        digit=("example", test.labels[: s.drawn]),
+        image=(("example", "row", "column"), test.images[: s.pictures]),
+        mask=(("example", "row", "column"), test.masks[: s.pictures]),
+        digit=("example", test.labels[: s.pictures]),
     )
 
 
-def _seen(drawn: Canvases, student: str) -> dict[str, Array]:
+def _seen(drawn: Canvases, s: DigitFitSettings) -> dict[str, Array]:
     """What a student sees of the images; dense students share their shapes, and so one compiled
     program.
     """
     images = drawn.images
-    if student == "known-mask":
+    if s.student == "known-mask":
         images = images * drawn.masks
-    elif student == "wrong-mask":
+    elif s.student == "wrong-mask":
         images = images * drawn.other_masks
-    return {"images": jnp.asarray(images), "labels": jnp.asarray(drawn.labels, jnp.int32)}
+    return {"x": jnp.asarray(images, s.dtype), "y": jnp.asarray(drawn.labels, jnp.int32)}
 
 
 def _keys(root_seed: int, seed: int) -> Array:

@@ -1,4 +1,4 @@
-"""Pooling on the topic task: the sweep that claims about the topic task and about texts share."""
+"""Pooling on the topic task: the sweep, and the variables of pooling, that claims share."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 import attnlab as al
 from attnlab.lab import Data, Grid, Scale, Sweep, variable
 from attnlab.papers.liu2021.curve_sweeps import Curves
-from attnlab.papers.liu2021.pooling_settings import POOLING, STUDENTS
+from attnlab.papers.liu2021.word_settings import COUNTS, FIT_WORDS, POOLING
 
 if TYPE_CHECKING:
     import xarray as xr
 
-WORK = "attnlab.papers.liu2021.pooling_runs:fit_pooling"
 TASK = "topic task"  # the only label of the dimension ``task``
 LEVEL = 0.9  # accuracy that is asked for
 
@@ -24,11 +23,11 @@ _BASE: dict[Scale, dict[str, Any]] = {
         "embedding_dim": 4,
         "steps": 300,
         "batch_size": 32,
-        "sentences": 2048,
-        "valid_sentences": 300,
-        "test_sentences": 1000,
+        "drawn": 2048,
+        "valid_points": 300,
+        "test_points": 1000,
     },
-    "paper": {"step_sizes": (0.03, 0.1, 0.3)},
+    "paper": {"dictionary": 5000, "drawn": 4096, "step_sizes": (0.03, 0.1, 0.3)},
 }
 _FEW = (8, 16, 32, 64, 128)
 _MANY: dict[Scale, tuple[int, ...]] = {
@@ -44,6 +43,7 @@ class PoolingCurves(Curves):
     """Learning curves of pooling (student, task, seed, size)."""
 
     attention = variable("mean attention on topic words in test sentences", optional=True)
+    entropy = variable("mean entropy of attention in test sentences", optional=True)
 
 
 class TopicPooling(PoolingCurves, label="topic pooling"):
@@ -62,7 +62,7 @@ def _grid(scale: Scale, seeds: int) -> Grid:
     arms: dict[str, dict[str, Any]] = {
         "mean-pooling": {"sizes": _MANY[scale]},
         "attention-pooling": {"sizes": _FEW},
-        "topic-counts": {"sizes": _FEW},
+        COUNTS: {"sizes": _FEW},
     }
     arms = {student: {"student": student, **arm} for student, arm in arms.items()}
     if scale == "paper":
@@ -87,8 +87,8 @@ def _measure(arms: Data, confidence: float | None = None) -> Data:
             confidence=confidence or al.stats.CONFIDENCE,
         )
 
-    adam = {student: arms[student] for student in STUDENTS}
-    attending = {student: adam[student] for student in ("attention-pooling", "topic-counts")}
+    adam = {student: arms[student] for student in (*POOLING, COUNTS)}
+    attending = {student: adam[student] for student in ("attention-pooling", COUNTS)}
     data = {
         TopicPooling.label: ask(adam, "mean-pooling"),
         AgainstCounts.label: ask(attending, "topic-counts"),
@@ -100,5 +100,5 @@ def _measure(arms: Data, confidence: float | None = None) -> Data:
 
 
 topic_pooling = Sweep(
-    "topic pooling", WORK, _grid, _measure, (TopicPooling, AgainstCounts, UnderDescent)
+    "topic pooling", FIT_WORDS, _grid, _measure, (TopicPooling, AgainstCounts, UnderDescent)
 )

@@ -13,9 +13,14 @@ import attnlab as al
 from attnlab.lab import Claim, Control, Criterion, Data, Grid, Scale, Sweep, given_interval
 from attnlab.papers import ROTTEN_TOMATOES
 from attnlab.papers.liu2021.curve_sweeps import Curves, end
-from attnlab.papers.liu2021.pooling_sweeps import TASK, TopicPooling, topic_pooling
+from attnlab.papers.liu2021.pooling_sweeps import (
+    TASK,
+    PoolingCurves,
+    TopicPooling,
+    topic_pooling,
+)
 from attnlab.papers.liu2021.sample_figures import tuning_table
-from attnlab.papers.liu2021.text_settings import FIT_TEXT_STUDENT, STEP_SIZES
+from attnlab.papers.liu2021.word_settings import FIT_WORDS, on_texts
 from attnlab.papers.lu2021.text_sweeps import corpus_path
 from attnlab.report import Figure, learning_curves, needed_figure, ratio_figure
 
@@ -29,11 +34,11 @@ _SIZES: dict[Scale, int] = {"quick": 4, "paper": 7}
 _TUNING: dict[Scale, dict[str, Any]] = {
     # Of the whole grid, sentiment text chooses these.
     "quick": {"step_sizes": (0.0017, 0.0028, 0.0046), "steps": 600},
-    "paper": {"step_sizes": STEP_SIZES, "steps": 1500},
+    "paper": {"steps": 1500},
 }
 
 
-class TextPooling(Curves, label="text pooling"):
+class TextPooling(PoolingCurves, label="text pooling"):
     """Mean and attention pooling on sentences, at the level that both reach."""
 
 
@@ -54,12 +59,12 @@ def pooling_sweep(corpus: str = ROTTEN_TOMATOES) -> Sweep:
         parts = al.data.text_parts(source)
         most, count = len(parts.train), _SIZES[scale]
         sizes = tuple(round(float(n)) for n in np.geomspace(most / 2 ** (count - 1), most, count))
-        base = {"folder": source, "data": parts.hash, "sizes": sizes, **_TUNING[scale]}
+        base = {**on_texts(source, parts.hash), "sizes": sizes, **_TUNING[scale]}
         return Grid({student: base | {"student": student} for student in _POOLINGS}, seeds)
 
     return Sweep(
         name="text pooling" if source == ROTTEN_TOMATOES else f"text pooling {Path(source).name}",
-        work=FIT_TEXT_STUDENT,
+        work=FIT_WORDS,
         grid=grid,
         measure=_measure,
         tables=(TextPooling,),

@@ -28,7 +28,14 @@ from attnlab.models import (
     query_l1,
     toward,
 )
-from attnlab.papers.liu2021.curve_runs import SampleLoss, SampleMeasure
+from attnlab.papers.liu2021.curve_runs import (
+    InType,
+    Learner,
+    SampleLoss,
+    SampleMeasure,
+    learning_curve,
+)
+from attnlab.papers.liu2021.curve_settings import FitSettings
 from attnlab.papers.liu2021.variant_settings import Variant, VariantSettings
 from attnlab.stats import crossing
 from attnlab.sweeps import RunContext
@@ -38,9 +45,6 @@ from attnlab.training import (
     Logarithmic,
     ModelObjective,
     Moment,
-    Recipe,
-    choose,
-    fit_grid,
     train_model,
 )
 
@@ -62,27 +66,18 @@ def fit_variant(s: VariantSettings, context: RunContext) -> xr.Dataset:
     key = jax.random.fold_in(jax.random.key(context.root_seed), s.seed)
     _, *draws, fit_key = jax.random.split(key, 5)
     source = word_source(context.root_seed, s)
-    counts = (max(max(s.sizes), s.drawn or 0), s.valid_points, s.test_points)
+    counts = (s.available, s.valid_points, s.test_points)
     train, valid, test = (
         source.draw(n, draw, noisy, s.dtype)
         for n, draw, noisy in zip(counts, draws, (True, True, False), strict=True)
     )
-    start = StudentStart(variant.normaliser, s.embedding_dim, s.hidden, s.query_std, s.dtype)
-    loss = VariantLoss(answer_words, weigh_words, variant.penalty, variant.strength)
-    measure = VariantMeasure(answer_words, weigh_words)
-    fits = fit_grid(
-        start,
-        loss,
-        measure,
-        train,
-        {"valid": valid, "test": test},
-        sizes=s.sizes,
-        key=fit_key,
-        step_sizes=s.step_sizes,
-        weight_decays=s.weight_decays,
-        recipe=Recipe(s.steps, s.batch_size),
+    start = StudentStart(variant.normaliser, s.embedding_dim, s.hidden, s.query_std)
+    learner = Learner(
+        InType(start, s.dtype),
+        VariantLoss(answer_words, weigh_words, variant.penalty, variant.strength),
+        VariantMeasure(answer_words, weigh_words, "error"),
     )
-    found = choose(fits)
+    found = learning_curve(learner, train, {"valid": valid, "test": test}, s, key=fit_key)
     if not s.course:
         return found
     own = jax.tree.map(lambda leaf: leaf[: max(s.sizes)], train)
@@ -92,21 +87,7 @@ def fit_variant(s: VariantSettings, context: RunContext) -> xr.Dataset:
         if s.relevant < s.words
         else ("entropy", "attention", "error")
     )
-    best = found.isel(size=-1)
-    course, model = train_course(
-        start,
-        loss,
-        measure,
-        own,
-        test,
-        names=names,
-        steps=s.steps,
-        step_size=float(best.step_size),
-        weight_decay=float(best.weight_decay),
-        batch_size=s.batch_size,
-        seed=s.seed,
-        dtype=s.dtype,
-    )
+    course, model = train_course(learner, own, test, found, s, names=names)
     problem = Problem.of(model, SampleLoss(answer_words), own)
     largest = extremes(problem, depth=32, max_depth=32, tolerance=1e-2, ends="largest").largest[0]
     sharpness = largest.value if largest.converged else np.nan
@@ -185,7 +166,7 @@ class PoolingStudent(eqx.Module):
     x (docs/theory.md#b5).
 
     >>> student = StudentStart("sparsemax", embedding_dim=8, hidden=16)(jax.random.key(0))
-    >>> x = jnp.ones((8, 5), jnp.float32)
+    >>> x = jnp.ones((8, 5))
     >>> student(x).shape, student.attention(x).shape
     ((), (5,))
     """
@@ -216,7 +197,6 @@ class StudentStart:
     embedding_dim: int = 8
     hidden: int = 16
     query_std: float = 0.1
-    dtype: str = "float32"
 
     def __call__(self, key: Key[Array, ""]) -> PoolingStudent:
         """Draw a student."""
@@ -224,10 +204,7 @@ class StudentStart:
             jax.random.fold_in(key, 3), (self.embedding_dim,), jnp.float64
         )
         head = BaselineConfig(self.embedding_dim, self.hidden).init(key)
-        model = PoolingStudent(query, head, make_normaliser(self.normaliser))
-        return jax.tree.map(
-            lambda leaf: leaf.astype(self.dtype) if eqx.is_inexact_array(leaf) else leaf, model
-        )
+        return PoolingStudent(query, head, make_normaliser(self.normaliser))
 
 
 def answer_words(model: PoolingStudent, sample: dict[str, Array]) -> Array:
@@ -272,8 +249,7 @@ class VariantLoss:
 
 @dataclass(frozen=True)
 class VariantMeasure:
-    """``valid_loss`` and ``error`` (``accuracy`` for labels) as ``SampleMeasure`` says, and what
-    attention is like.
+    """``valid_loss`` and the score as ``SampleMeasure`` says, and what attention is like.
 
     ``entropy``: the mean of ``−Σ a log a`` on test samples, in nats; ``attention``: the mean weight
     of the words that are known to matter, where a sample says which.
@@ -281,17 +257,16 @@ class VariantMeasure:
 
     answer: Callable[[Any, Any], Any]
     weigh: Callable[[Any, Any], Any]
+    score: str
 
     def __call__(self, model: Any, checks: Any) -> dict[str, Array]:
         """All of it, for one model."""
-        found = SampleMeasure(self.answer)(model, checks)
+        found = SampleMeasure(self.answer, self.score)(model, checks)
         x = checks["test"]["x"]
         weights = jax.vmap(self.weigh, (None, 0))(model, x)
         found["entropy"] = jnp.mean(attention_entropy(weights))
         if "given" in x:
             found["attention"] = jnp.mean(jnp.sum(jnp.where(x["given"] > 0, weights, 0), axis=1))
-        if not jnp.issubdtype(checks["test"]["y"].dtype, jnp.floating):
-            found["accuracy"] = 1 - found.pop("error")
         return found
 
 
@@ -316,49 +291,43 @@ class _Looked(InstantProbe):
 
 
 def train_course(
-    start: Callable[[Any], Any],
-    loss: Callable[[Any, Any], Any],
-    measure: Callable[[Any, Any], Any],
+    learner: Learner,
     train: Any,
     test: Any,
+    found: xr.Dataset,
+    s: FitSettings,
     *,
     names: tuple[str, ...],
-    steps: int,
-    step_size: float,
-    weight_decay: float,
-    batch_size: int,
-    seed: int,
-    moving: Callable[[Any], Any] | None = None,
-    dtype: str = "float32",
 ) -> tuple[xr.Dataset, Any]:
-    """Train once by Adam with a constant step: what ``names`` of ``measure`` did on the way, and
-    the trained model.
+    """Train once by Adam with the constant step that suited the largest size in ``found``: what
+    ``names`` of the learner's measure did on the way, and the trained model.
 
     The data set has the dimension ``step``; a name x is there as ``course_x``. ``onset`` is that of
     the last name, see ``onset_step``.
     """
+    best = found.isel(size=-1)
     few = jax.tree.map(lambda leaf: leaf[:_COURSE_POINTS], test)
     count = jax.tree.leaves(train)[0].shape[0]
     run = train_model(
-        start,
-        loss,
+        learner.start,
+        learner.loss,
         train,
-        steps=steps,
-        seeds=[seed],
-        optimizer=Adam(step_size, weight_decay=weight_decay),
-        record=(_Looked(measure, names),),
+        steps=s.steps,
+        seeds=[s.seed],
+        optimizer=Adam(float(best.step_size), weight_decay=float(best.weight_decay)),
+        record=(_Looked(learner.measure, names),),
         when=Logarithmic(_ROWS),
         splits={"test": few},
-        batch_size=min(batch_size, count),
-        trained=moving,
-        dtype=dtype,
+        batch_size=min(s.batch_size, count),
+        trained=learner.trained,
+        dtype=s.dtype,
         progress=False,
     )
     data = run.data.isel(seed=0, drop=True)
-    found = xr.Dataset({f"course_{name}": data[name] for name in names})
-    found = found.drop_vars([name for name in found.coords if name != "step"])
+    course = xr.Dataset({f"course_{name}": data[name] for name in names})
+    course = course.drop_vars([name for name in course.coords if name != "step"])
     onset = onset_step(data.step.values, data[names[-1]].values, rising=names[-1] != "error")
-    return found.assign(onset=onset), run.model(seed)
+    return course.assign(onset=onset), run.model(s.seed)
 
 
 def onset_step(steps: np.ndarray, score: np.ndarray, *, rising: bool) -> float:

@@ -1,18 +1,15 @@
-"""Variants of attention by name, and the settings of the work functions that fit them."""
+"""Variants of attention by name, and the settings of the work function that fits them to a teacher."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 import attnlab as al
 from attnlab._errors import AttnlabError
+from attnlab.papers.liu2021.curve_settings import FitSettings
 
 PENALTIES = ("entropy", "l1", "prior", "wrong-prior")
 TEACHER_WORK = "attnlab.papers.liu2021.variant_runs:fit_variant"
-WORD_WORK = "attnlab.papers.liu2021.variant_word_runs:fit_words"
-LOOKED_AT = 2000  # validation and test sentences that are looked at, at most
 
 
 @dataclass(frozen=True)
@@ -54,24 +51,17 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class VariantSettings:
+class VariantSettings(FitSettings):
     """One variant fitted to one teacher at several sample sizes; the defaults are the protocol of
-    docs/theory.md#b5.
+    docs/theory.md#b5. What `FitSettings` says holds; ``seed`` draws the teacher too.
 
-    - ``seed`` draws teacher, samples and start, so that variants of equal seed are paired; ``arm``
-      is only a label.
     - ``variant``: as ``Variant.of`` takes it.
     - The teacher attends with equal weights to those ``relevant`` of the ``words`` whose ``u·x_z``
       is largest, u being a unit vector on the first ``informative`` of ``embedding_dim``
       coordinates: 1 is the hard teacher, all words the dense one.
-    - ``sizes``: numbers of training samples, out of ``drawn`` (the largest size by default).
-    - ``step_sizes``, ``weight_decays``: all pairs are tried, and chosen by the loss on
-      ``valid_points`` samples.
     - ``course``: whether one more training at the largest size is followed step by step.
     """
 
-    arm: str = ""
-    seed: int = 0
     variant: str = "softmax"
     relevant: int = 1
     noise_std: float = 0.2
@@ -81,19 +71,12 @@ class VariantSettings:
     hidden: int = 16
     query_std: float = 0.1
     sizes: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048)
-    drawn: int | None = None
-    steps: int = 1500
-    batch_size: int = 64
     step_sizes: tuple[float, ...] = (0.01,)
-    weight_decays: tuple[float, ...] = (0.0, 0.1)
     course: bool = False
-    test_points: int = 2000
-    valid_points: int = 500
-    dtype: str = "float32"
 
     def __post_init__(self):
+        super().__post_init__()
         Variant.of(self.variant)
-        _check_sizes(self.sizes, "samples")
         if not 1 <= self.relevant <= self.words:
             raise AttnlabError(
                 f"relevant={self.relevant}: expected 1 (hard) to {self.words} (dense), the words"
@@ -103,63 +86,5 @@ class VariantSettings:
                 f"informative={self.informative}: expected 1 to {self.embedding_dim}, the "
                 "coordinates of a word"
             )
-        if min(self.test_points, self.valid_points) < 2 or self.noise_std < 0:
-            raise AttnlabError(
-                f"test_points={self.test_points}, valid_points={self.valid_points}, "
-                f"noise_std={self.noise_std}: expected at least 2 points of each kind and "
-                "noise_std ≥ 0"
-            )
-
-
-@dataclass(frozen=True)
-class WordSettings:
-    """One variant of attention pooling at several numbers of labelled sentences.
-
-    - ``seed`` draws sentences (of the topic task), their order, start and minibatches; ``arm`` is
-      only a label.
-    - ``variant``: as ``Variant.of`` takes it. ``"uniform"`` is mean pooling. A penalty on the query
-      has no meaning, since every word has its own score; a prior needs the topic task, which knows
-      the words that matter.
-    - ``folder``, ``data``: what ``Prepared.save`` wrote, and its hash; without a folder, the topic
-      task of ``topics`` … ``noise_words``.
-    - ``step_sizes``, ``weight_decays``: all pairs are tried, and chosen by the loss on validation
-      sentences.
-    - ``course``: whether one more training at the largest size is followed step by step.
-    """
-
-    arm: str = ""
-    seed: int = 0
-    variant: str = "softmax"
-    folder: str = ""
-    data: str = ""
-    sizes: tuple[int, ...] = (8, 16, 32, 64, 128, 256)
-    steps: int = 600
-    batch_size: int = 64
-    step_sizes: tuple[float, ...] = (0.03, 0.1)
-    weight_decays: tuple[float, ...] = (0.0, 0.1)
-    embedding_dim: int = 10
-    topics: int = 4
-    topic_words: int = 2
-    dictionary: int = 2000
-    noise_words: int = 20
-    course: bool = False
-    dtype: str = "float32"
-
-    def __post_init__(self):
-        penalty = Variant.of(self.variant).penalty
-        if penalty == "l1" or (self.folder and "prior" in penalty):
-            why = (
-                "every word has its own score"
-                if penalty == "l1"
-                else "nobody knows which words of a text matter"
-            )
-            raise AttnlabError(
-                f"variant {self.variant!r}: the penalty {penalty!r} has no meaning here, since "
-                f"{why}; leave it out, or take a teacher (--task hard)"
-            )
-        _check_sizes(self.sizes, "sentences")
-
-
-def _check_sizes(sizes: tuple[int, ...], what: str) -> None:
-    if not sizes or min(sizes) < 1 or (np.diff(sizes) <= 0).any():
-        raise AttnlabError(f"sizes={list(sizes)}: expected increasing positive numbers of {what}")
+        if self.noise_std < 0:
+            raise AttnlabError(f"noise_std={self.noise_std}: expected at least 0")

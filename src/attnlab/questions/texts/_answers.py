@@ -11,7 +11,7 @@ import numpy as np
 import attnlab as al
 from attnlab.lab import Data
 from attnlab.papers.liu2021.text import common_level
-from attnlab.papers.liu2021.text_settings import STEP_SIZES
+from attnlab.papers.liu2021.word_settings import TEXT_STEP_SIZES
 from attnlab.questions.texts._tables import (
     PATH,
     Agreement,
@@ -147,16 +147,16 @@ def _labels(needed: NeededSamples) -> str:
 
 def _tuned(curves: xr.Dataset) -> list[str]:
     """What was tuned, and whether a best value lay at the edge of what was tried."""
-    listed = ", ".join(f"{size:g}" for size in STEP_SIZES)
+    listed = ", ".join(f"{size:g}" for size in TEXT_STEP_SIZES)
     said = [
-        f"For both kinds of pooling, at every number of labels and seed, {len(STEP_SIZES)} step "
+        f"For both kinds of pooling, at every number of labels and seed, {len(TEXT_STEP_SIZES)} step "
         f"sizes of Adam ({listed}) were tried, the best kept by loss on validation texts, which "
         "are not counted as labels. TF-IDF had seven strengths of its penalty.",
     ]
     for student in ("attention-pooling", "mean-pooling"):
         chosen = curves[Curves.step_size].sel(student=student).values
         chosen = chosen[np.isfinite(chosen)]
-        edge = float(np.mean(np.isin(chosen, [min(STEP_SIZES), max(STEP_SIZES)])))
+        edge = float(np.mean(np.isin(chosen, [min(TEXT_STEP_SIZES), max(TEXT_STEP_SIZES)])))
         said.append(
             _percent(
                 f"{student}: the step size chosen was {np.median(chosen):g} in the middle, and at "
@@ -389,6 +389,6 @@ def _try_card(record: Mapping[str, Any]) -> Card:
         label="what to try",
         text=record["sentence"],
         headline=f"{record['accuracy'][best[0]]:.3f}",
-        measure=f"median accuracy of {best[0]}",
+        measure=f"mean accuracy of {best[0]}, with all labels",
         link="try",
     )

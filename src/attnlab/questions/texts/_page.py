@@ -639,7 +639,8 @@ def try_section(
         body=(*why_missing(_TRY, data, absent, section="try"), *advice),
         cards=cards,
         figures=tuple(figures),
-        how_measured="Uniform is mean pooling. “attnlab compare --file” has the long form: more "
+        how_measured="Softmax is the attention pooling and uniform the mean pooling of the "
+        "learning curves, with their runs. “attnlab compare --file” has the long form: more "
         "variants, learning "
         "curves, the labels that each needs, and what is only speed.",
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import resource
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,11 +16,11 @@ import attnlab as al
 from attnlab._errors import AttnlabError
 from attnlab._places import place
 from attnlab.lab import Answers, Bench, Data, Experiment, Grid, Option, Scale, Settings, TextTable
-from attnlab.papers.liu2021.text_settings import FIT_TEXT_STUDENT, STEP_SIZES, STUDENTS
+from attnlab.papers.liu2021.word_settings import FIT_WORDS, POOLING, on_texts
 from attnlab.papers.lu2021.text_settings import TRAIN_TEXT
 from attnlab.questions.texts._answers import all_cards, pays, records
 from attnlab.questions.texts._page import sections
-from attnlab.questions.texts._tables import TABLES, VARIANTS, Curves, Lengths, Needed
+from attnlab.questions.texts._tables import STUDENTS, TABLES, VARIANTS, Curves, Lengths, Needed
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from attnlab.report import Section
     from attnlab.sweeps import AbstractExecutor
 
-FIT_WORDS = "attnlab.papers.liu2021.variant_word_runs:fit_words"
 TRIED = ("softmax", "softmax:0.25", "sparsemax", "uniform")
 _SIZES = 7  # numbers of labels of a learning curve: the fewest from which one can be extrapolated
 _FEWEST = 16
@@ -54,7 +52,7 @@ class StudySettings(Settings):
       theory's setting (docs/theory.md#a7), whose best validation step is the model that is looked
       at and stored.
     - ``variants``: of attention, compared with all labels for "What to try"; others are compared
-      with the first.
+      with the first. Softmax and uniform weights are those of the learning curves.
     """
 
     files: Annotated[
@@ -204,16 +202,12 @@ class Study(Experiment[StudySettings]):
             on_rows=lambda count: bench.stage(f"reading: {count:,} texts "),
         )
         sizes = settings.sizes or default_sizes(len(prepared.train))
-        common = {
-            "folder": folder,
-            "data": prepared.hash,
-            "steps": settings.number("fit_steps"),
-        }
+        common = on_texts(folder, prepared.hash)
         students = _run(bench, prepared, "students", _students(settings, common, sizes))
+        others = [name for name in settings.tried if name not in POOLING.values()]
         tried = {}
-        if settings.tried:
-            tuned = students["attention-pooling"][Curves.step_size].isel(size=-1)
-            variants = _variants(settings, prepared, common, float(tuned.median()))
+        if others:
+            variants = _variants(settings, common, others, max(sizes))
             tried = _run(bench, prepared, "variants", variants)
         trained = _run(bench, prepared, "training", _training(settings, prepared, folder))[
             "training"
@@ -236,7 +230,8 @@ class Study(Experiment[StudySettings]):
             if table.label in data:
                 table.check(data[table.label])
         verdicts = {"pays": paying, **records(data)}
-        if tried:
+        if settings.tried:
+            tried |= _work.fitted_already(students, curves)
             order = [name for name in settings.tried if name in tried]
             data[VARIANTS], verdicts["try"] = _try.ranked(
                 {name: tried[name] for name in order}, steps=settings.number("fit_steps")
@@ -357,22 +352,26 @@ def _run(bench: Bench, prepared: Prepared, name: str, stage: _Stage) -> dict[str
 
 
 def _students(settings: StudySettings, common: Mapping[str, Any], sizes: tuple[int, ...]) -> _Stage:
-    arms = {student: {**common, "student": student, "sizes": sizes} for student in STUDENTS}
-    return _Stage("learning curves", FIT_TEXT_STUDENT, Grid(arms, settings.number("seeds")))
+    return _Stage("learning curves", FIT_WORDS, _fits(settings, common, STUDENTS, sizes))
 
 
 def _variants(
-    settings: StudySettings, prepared: Prepared, common: Mapping[str, Any], step_size: float
+    settings: StudySettings, common: Mapping[str, Any], variants: Iterable[str], labels: int
 ) -> _Stage:
-    """Every variant with as many labels and the same tuning, near what suited attention."""
-    shared = {
-        **common,
-        "sizes": (min(len(prepared.train), al.data.thinning.TRIED),),
-        "weight_decays": (0.0,),
-        "step_sizes": neighbours(step_size),
-    }
-    arms = {variant: {**shared, "variant": variant} for variant in settings.tried}
-    return _Stage("variants of attention", FIT_WORDS, Grid(arms, settings.number("seeds")))
+    """Variants with as many labels as the learning curves end with, and the same tuning."""
+    fits = _fits(settings, common, variants, (labels,))
+    return _Stage("variants of attention", FIT_WORDS, fits)
+
+
+def _fits(
+    settings: StudySettings,
+    common: Mapping[str, Any],
+    students: Iterable[str],
+    sizes: tuple[int, ...],
+) -> Grid:
+    shared = {**common, "sizes": tuple(sizes), "steps": settings.number("fit_steps")}
+    arms = {student: {"student": student, **shared} for student in students}
+    return Grid(arms, settings.number("seeds"))
 
 
 def _training(settings: StudySettings, prepared: Prepared, folder: str) -> _Stage:
@@ -389,17 +388,6 @@ def _training(settings: StudySettings, prepared: Prepared, folder: str) -> _Stag
     }
     grid = Grid({"training": arm}, settings.number("training_seeds"))
     return _Stage("training along the theory's setting", TRAIN_TEXT, grid)
-
-
-def neighbours(step_size: float) -> tuple[float, ...]:
-    """The step size of the grid that is nearest, and those beside it.
-
-    >>> neighbours(0.005), neighbours(0.1)
-    ((0.0028, 0.0046, 0.0077), (0.036, 0.06, 0.1))
-    """
-    place = min(range(len(STEP_SIZES)), key=lambda k: abs(math.log(STEP_SIZES[k] / step_size)))
-    first = min(max(place - 1, 0), len(STEP_SIZES) - 3)
-    return STEP_SIZES[first : first + 3]
 
 
 def _peak_memory() -> str:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from attnlab.lab import Table, variable
+from attnlab.papers.liu2021.word_settings import TF_IDF
+
+STUDENTS = ("attention-pooling", "mean-pooling", TF_IDF)  # of the learning curves
 
 
 class Lengths(Table, label="lengths"):

@@ -14,13 +14,13 @@ from attnlab.data import Corpus, Prepared, TextSource, Tokenizer, thinning
 from attnlab.estimators import AttentionClassifier
 from attnlab.lab import along
 from attnlab.models import WordAttention
-from attnlab.papers.liu2021.text_settings import STUDENTS
-from attnlab.papers.liu2021.variant_settings import LOOKED_AT as TRIED_ON
+from attnlab.papers.liu2021.word_settings import POOLING
 from attnlab.papers.lu2021.text_settings import TextSettings
 from attnlab.papers.lu2021.text_sweeps import Trained
 from attnlab.questions.texts._stopped import Stopped, compact_model, where_stopped
 from attnlab.questions.texts._tables import (
     SENTENCES,
+    STUDENTS,
     Curves,
     Deletion,
     Lengths,
@@ -46,6 +46,18 @@ def student_curves(arms: Mapping[str, xr.Dataset]) -> xr.Dataset:
         kept = {name: arms[student][name] for name in Curves.variables if name in arms[student]}
         parts.append(xr.Dataset(kept).sel(seed=shared))
     return along(parts, "student", STUDENTS, join="outer")
+
+
+def fitted_already(arms: Mapping[str, xr.Dataset], curves: xr.Dataset) -> dict[str, xr.Dataset]:
+    """The variants of attention that are students of the learning curves, at the largest size.
+
+    They are not fitted again: a model has one accuracy on a page. ``curves`` says which seeds.
+    """
+    found = {}
+    for student, variant in POOLING.items():
+        arm = arms[student].drop_vars(str(Curves.strength), errors="ignore")  # TF-IDF's alone
+        found[variant] = arm.sel(seed=curves.seed).isel(size=[-1])
+    return found
 
 
 def some_lengths(corpus: Corpus) -> xr.Dataset:
@@ -206,7 +218,8 @@ def sampled(prepared: Prepared, *, labels: int, variants: bool) -> list[dict[str
     train, valid, test = (len(part) for part in (prepared.train, prepared.valid, prepared.test))
     asked = TextSettings().permutations
     permuted = thinning.permutations_for(len(prepared.train.words), asked)
-    course, curves = "loss and accuracy along training", "learning curves"
+    course = "loss and accuracy along training"
+    curves = "learning curves, what to try" if variants else "learning curves"
     attended = "attended words and words that compete"
     ends = "where training stopped: loss, gradient, curvature, barrier"
     found = [
@@ -214,13 +227,6 @@ def sampled(prepared: Prepared, *, labels: int, variants: bool) -> list[dict[str
         (curves, labels, train, "labels"),
         (curves, thinning.LOOKED_AT, valid, "validation texts"),
         (curves, thinning.LOOKED_AT, test, "test texts"),
-    ]
-    if variants:
-        found += [
-            ("what to try", thinning.TRIED, train, "labels"),
-            ("what to try", TRIED_ON, test, "test texts"),
-        ]
-    found += [
         (course, thinning.MEASURED, train, "training texts"),
         (course, thinning.MEASURED, valid, "validation texts"),
         (course, thinning.MEASURED, test, "test texts"),

@@ -1,0 +1,259 @@
+"""How many labelled sentences does each student need? One student, one seed, several sizes: of the
+topic task, or of a user's texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array
+from scipy.sparse import csr_matrix
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+
+from attnlab._errors import AttnlabError
+from attnlab.data import Corpus, TopicTask, text_parts, thinning
+from attnlab.models import (
+    Bags,
+    WordAttention,
+    WordAttentionConfig,
+    bag_logits,
+    bag_weights,
+    moving_parts,
+)
+from attnlab.papers.liu2021.curve_runs import (
+    InType,
+    Learner,
+    SampleLoss,
+    SampleMeasure,
+    Start,
+    call,
+    learning_curve,
+)
+from attnlab.papers.liu2021.variant_runs import VariantLoss, VariantMeasure, train_course
+from attnlab.papers.liu2021.variant_settings import Variant
+from attnlab.papers.liu2021.word_settings import TF_IDF, WordSettings
+from attnlab.sweeps import RunContext
+
+
+def fit_words(s: WordSettings, context: RunContext) -> xr.Dataset:
+    """One student's learning curve on one seed's sentences; labelled data, dimension ``size``.
+
+    ``accuracy`` on test sentences, and what was chosen on validation sentences. Students that pool
+    also tell the ``entropy`` of their attention, and on the topic task ``attention``, the mean
+    weight of topic words. With a ``course`` also its curves (dimension ``step``) and ``onset``.
+
+    Order of the sentences, start and minibatches are functions of the seed alone: students of a
+    seed are paired, and size n has the first n sentences whatever the other sizes are.
+    """
+    task = _texts(s, context.root_seed) if s.folder else _topic_task(s, context.root_seed)
+    if max(s.sizes) > len(task.train):
+        raise AttnlabError(
+            f"sizes={list(s.sizes)}: there are {len(task.train)} training sentences; give no more "
+            "than that"
+        )
+    order_key, fit_key = jax.random.split(task.key)
+    order = np.asarray(jax.random.permutation(order_key, len(task.train)))[: max(s.sizes)]
+    # Of very many texts, only those that are used are shortened.
+    rng = np.random.default_rng(s.seed)
+    train = thinning.shortened(task.train.subset(order), thinning.LONGEST, rng)
+    if s.student == TF_IDF:
+        return tf_idf_curve(train, task.valid, task.test, s.sizes, s.strengths)
+    variant = s.variant
+    learner = _counting(task, s) if variant is None else _pooling(task, variant, s)
+    given = _given(task, s)
+    own, valid, test = (given(part) for part in (train, task.valid, task.test))
+    found = learning_curve(learner, own, {"valid": valid, "test": test}, s, key=fit_key)
+    if not s.course:
+        return found
+    names = ("entropy", "accuracy", *(() if task.known is None else ("attention",)))
+    course, _ = train_course(learner, own, test, found, s, names=names)
+    return found.merge(course)
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """Sentences over one vocabulary, the words of it that matter, where that is known, and the key
+    of the fits.
+    """
+
+    train: Corpus
+    valid: Corpus
+    test: Corpus
+    known: np.ndarray | None
+    key: Array
+
+    @property
+    def longest(self) -> int:
+        """Words of the longest sentence: the same for all seeds, which so share a program."""
+        longest = max(int(part.lengths.max()) for part in (self.train, self.valid, self.test))
+        return min(longest, thinning.LONGEST)
+
+
+def _topic_task(s: WordSettings, root_seed: int) -> _Task:
+    *draws, key = jax.random.split(jax.random.fold_in(jax.random.key(root_seed), s.seed), 4)
+    task = TopicTask(
+        topics=s.topics,
+        topic_words=s.topic_words,
+        dictionary=s.dictionary,
+        noise_words=s.noise_words,
+    )
+    counts = (s.available, s.valid_points, s.test_points)
+    train, valid, test = (task.sample(n, key=draw) for n, draw in zip(counts, draws, strict=True))
+    return _Task(train, valid, test, train.word_ids(task.topic_word_ids), key)
+
+
+def _texts(s: WordSettings, root_seed: int) -> _Task:
+    key = jax.random.fold_in(jax.random.key(root_seed), s.seed)
+    return _Task(*_some_texts(s.folder, s.data, root_seed), None, key)
+
+
+@lru_cache(maxsize=1)
+def _some_texts(folder: str, data: str, root_seed: int) -> tuple[Corpus, Corpus, Corpus]:
+    """Training texts, and those of validation and test: not too many, and not too long."""
+    parts = text_parts(folder)
+    parts.require(data, folder)
+    rng = np.random.default_rng(root_seed)
+    checked = []
+    for part in (parts.valid, parts.test):
+        few, _ = thinning.some_of(part, thinning.LOOKED_AT)
+        checked.append(thinning.shortened(few, thinning.LONGEST, rng))
+    return parts.train, *checked
+
+
+def _given(task: _Task, s: WordSettings) -> Callable[[Corpus], dict[str, Any]]:
+    """What a student is given of sentences."""
+    if s.variant is not None:
+        return partial(bag_samples, length=task.longest, known=task.known, dtype=s.dtype)
+    assert task.known is not None, "only the topic task has counts of known words"
+    return partial(count_samples, known=task.known, dtype=s.dtype)
+
+
+def _pooling(task: _Task, variant: Variant, s: WordSettings) -> Learner:
+    """``logits = Wᵀ Σ_w a_w ν_w`` over the words of a sentence, ``a = norm(scores)``; the scores of
+    uniform weights stay at zero.
+    """
+    # With one key coordinate and |q| = 1 the key is the score itself, but for its sign.
+    attends = variant.normaliser != "uniform"
+    config = WordAttentionConfig.for_corpus(
+        task.train,
+        head="linear",
+        embedding_dim=s.embedding_dim,
+        embedding_std=s.embedding_std,
+        key_dim=1,
+        query_norm=1.0,
+        trained=("embeddings", "keys", "head") if attends else ("embeddings", "head"),
+        normaliser=variant.normaliser,
+    )
+    return Learner(
+        InType(Start(config), s.dtype),
+        VariantLoss(answer_bag, weigh_bag, variant.penalty, variant.strength),
+        VariantMeasure(answer_bag, weigh_bag, "accuracy"),
+        trained=moving_parts,
+    )
+
+
+def _counting(task: _Task, s: WordSettings) -> Learner:
+    """A network on the counts of known words."""
+    assert task.known is not None, "only the topic task has counts of known words"
+    start = _CountsStart(len(task.known), len(task.train.classes), s.hidden, s.dtype)
+    return Learner(start, SampleLoss(call), SampleMeasure(call, "accuracy"))
+
+
+@dataclass(frozen=True)
+class _CountsStart:
+    words: int
+    classes: int
+    hidden: int
+    dtype: str
+
+    def __call__(self, key: Array) -> eqx.nn.MLP:
+        kind = jnp.dtype(self.dtype)
+        return eqx.nn.MLP(self.words, self.classes, self.hidden, 1, key=key, dtype=kind)
+
+
+def answer_bag(model: WordAttention, sample: dict[str, Any]) -> Array:
+    """The logits of one sentence."""
+    return bag_logits(model, sample["bag"])
+
+
+def weigh_bag(model: WordAttention, sample: dict[str, Any]) -> Array:
+    """The attention of the places of one sentence."""
+    return bag_weights(model, sample["bag"])
+
+
+def bag_samples(
+    corpus: Corpus, length: int, known: np.ndarray | None, dtype: str
+) -> dict[str, Any]:
+    """Sentences as rectangles; ``given``: equal weights on the words that matter, where known."""
+    bags = Bags.of(corpus, length)
+    x: dict[str, Any] = {"bag": bags}
+    if known is not None:
+        matter = np.isin(np.asarray(bags.words), known) & np.asarray(bags.present)
+        x["given"] = jnp.asarray(matter / np.maximum(matter.sum(axis=1, keepdims=True), 1), dtype)
+    return {"x": x, "y": bags.labels}
+
+
+def count_samples(corpus: Corpus, known: np.ndarray, dtype: str) -> dict[str, Any]:
+    """How often each known word occurs in each sentence."""
+    column = np.full(len(corpus.vocabulary), -1)
+    column[known] = np.arange(len(known))
+    counted, there = np.zeros((len(corpus), len(known))), column[corpus.words] >= 0
+    counted[corpus.rows[there], column[corpus.words[there]]] = corpus.counts[there]
+    return {"x": jnp.asarray(counted, dtype), "y": jnp.asarray(corpus.labels)}
+
+
+def tf_idf_curve(
+    train: Corpus,
+    valid: Corpus,
+    test: Corpus,
+    sizes: tuple[int, ...],
+    strengths: tuple[float, ...] = WordSettings.strengths,
+) -> xr.Dataset:
+    """TF-IDF with logistic regression on the first n training sentences; C by the least loss on
+    validation sentences.
+
+    Where the first n sentences are all of one class, that class is the answer.
+
+    >>> from attnlab.data import Corpus
+    >>> corpus = Corpus.from_tokens([["good", "film"], ["bad", "film"]] * 20, labels=[1, 0] * 20)
+    >>> tf_idf_curve(corpus, corpus, corpus, (1, 40)).accuracy.values.tolist()
+    [0.5, 1.0]
+    """
+    rows = []
+    for n in sizes:
+        part = train.subset(np.arange(n))
+        seen = np.unique(part.labels)
+        if len(seen) == 1:
+            rows.append((float((test.labels == seen[0]).mean()), np.nan, np.nan))
+            continue
+        weigh = TfidfTransformer(sublinear_tf=True).fit(_counts(part))
+        known = valid.subset(np.isin(valid.labels, seen))
+        x, x_valid, x_test = (weigh.transform(_counts(each)) for each in (part, known, test))
+        best = (np.inf, np.nan, np.nan)
+        for strength in strengths:
+            model = LogisticRegression(C=strength, max_iter=1000).fit(x, part.labels)
+            loss = log_loss(known.labels, model.predict_proba(x_valid), labels=model.classes_)
+            if loss < best[0]:
+                best = (loss, float(model.score(x_test, test.labels)), strength)
+        rows.append((best[1], best[0], best[2]))
+    accuracy, loss, strength = np.array(rows).T
+    columns = {"accuracy": accuracy, "valid_loss": loss, "strength": strength}
+    return xr.Dataset(
+        {name: ("size", values) for name, values in columns.items()}, {"size": list(sizes)}
+    )
+
+
+def _counts(corpus: Corpus):
+    """How often each word occurs in each sentence, sparse."""
+    shape = (len(corpus), len(corpus.vocabulary))
+    return csr_matrix((corpus.counts.astype(np.float64), corpus.words, corpus.offsets), shape=shape)
