@@ -12,6 +12,9 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
 import attnlab as al
 from attnlab.cli._where import HERE, Where
@@ -126,10 +129,6 @@ def print_json(value: Any) -> None:
 
 def show(parts: Iterable[str | TextTable]) -> None:
     """Print sentences and tables. Without a terminal, a table is 120 columns wide."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
     for part in parts:
         if isinstance(part, str):
             typer.echo(part)

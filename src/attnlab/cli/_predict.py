@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+import attnlab as al
 from attnlab._errors import AttnlabError
 from attnlab._places import is_file, is_folder, place, reading
 
@@ -62,14 +63,12 @@ def predict(
 
         attnlab predict lines.txt --format lines --model mine/model
     """
-    from attnlab.data import read_texts
-    from attnlab.estimators import load_classifier
 
     folder = place(model)
     with reading(folder):
         folder = folder / "model" if is_file(folder / "model" / "model.json") else folder
-        classifier = load_classifier(folder, tokenizer=tokenizer)
-    texts = read_texts(
+        classifier = al.load_classifier(folder, tokenizer=tokenizer)
+    texts = al.data.read_texts(
         files, text=text, format=format, encoding=encoding, header=header, labelled=False
     )
     for entry in texts.dropped:

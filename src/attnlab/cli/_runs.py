@@ -6,7 +6,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
+import attnlab as al
 from attnlab._errors import AttnlabError
 from attnlab._places import is_file, is_folder, listed, place, reading
 from attnlab.cli._commands import print_json
@@ -34,15 +38,13 @@ def runs(
 
         attnlab runs s3://bucket/results --unlock
     """
-    from attnlab.sweeps import Results
-
     sweeps = _sweeps(place(folder))
     if unlock:
         _unlock(sweeps)
         return
     rows: list[dict[str, Any]] = []
     for path in sweeps:
-        found = Results.read(path)
+        found = al.sweeps.Results.read(path)
         causes = [
             {"cause": group.cause, "count": group.count, "runs": list(group.runs)}
             for group in found.failures
@@ -83,9 +85,7 @@ def _sweeps(folder: Path) -> list[Path]:
 
 
 def _unlock(sweeps: list[Path]) -> None:
-    from attnlab.sweeps import unlock
-
-    freed = [(path, holder) for path in sweeps for holder in unlock(path)]
+    freed = [(path, holder) for path in sweeps for holder in al.sweeps.unlock(path)]
     for path, holder in freed:
         typer.echo(f"{path} was taken from {holder}")
     if not freed:
@@ -93,10 +93,6 @@ def _unlock(sweeps: list[Path]) -> None:
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
     columns = ("asked", "finished", "failed", "missing", "stale")
     table = Table("sweep", *columns)
     for row in rows:

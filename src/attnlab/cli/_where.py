@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import attnlab as al
 from attnlab._errors import AttnlabError
 
 if TYPE_CHECKING:
@@ -64,19 +65,17 @@ class Where:
     @contextmanager
     def executor(self, *, quiet: bool = False) -> Iterator[AbstractExecutor]:
         """The executor for these options; its processes live until the context ends."""
-        from attnlab.sweeps import Cluster, InProcess, Processes
-
         self._check()
         if self.cluster is not None:
             security = self._security()
-            with Cluster(
+            with al.sweeps.Cluster(
                 self.cluster, time_limit=self.time_limit, security=security, quiet=quiet
             ) as cluster:
                 yield cluster
         elif self.processes == 0:
-            yield InProcess()
+            yield al.sweeps.InProcess()
         else:
-            with Processes(self.processes, time_limit=self.time_limit) as processes:
+            with al.sweeps.Processes(self.processes, time_limit=self.time_limit) as processes:
                 yield processes
 
     def _check(self) -> None:
