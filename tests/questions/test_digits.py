@@ -187,5 +187,5 @@ def test_sizes_of_attention_and_lengths_follow_from_the_others():
     assert DigitsSettings(sizes=(20, 40)).sizes_with_attention == (20, 40)
     assert DigitsSettings(attention_sizes=(625, 1250)).sizes_with_attention == (625, 1250)
     assert DigitsSettings(digits="mnist").fits()["shrink"] == 2
-    assert DigitsSettings(test=5).fits()["drawn"] == 5
+    assert DigitsSettings(test=5).fits()["pictures"] == 5
     assert Path(DigitsSettings(digits="mine").fits()["digits"]).is_absolute()

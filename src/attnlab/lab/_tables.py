@@ -18,9 +18,6 @@ class Variable(str):
 
     It is a string, so that ``dataset[Losses.training]`` works; called with all data sets of a
     record it gives its values, ``Losses.training(data, head="fixed")``, at some labels.
-
-    Methods of xarray that take names or functions call whatever is callable: give them plain
-    strings, as in ``dataset.drop_vars(str(Losses.training))``.
     """
 
     table: str

@@ -53,7 +53,7 @@ def fit_words(s: WordSettings, context: RunContext) -> xr.Dataset:
     weight of topic words. With a ``course`` also its curves (dimension ``step``) and ``onset``.
 
     Order of the sentences, start and minibatches are functions of the seed alone: students of a
-    seed are paired, and size n has the first n sentences whatever the other sizes are.
+    seed are paired, and with equally many sentences drawn size n has the first n of them.
     """
     task = _texts(s, context.root_seed) if s.folder else _topic_task(s, context.root_seed)
     if max(s.sizes) > len(task.train):
