@@ -121,5 +121,5 @@ def test_above_the_dense_limit_it_is_estimated(monkeypatch):
 
 
 def test_nonsense_is_refused():
-    with pytest.raises(AttnlabError, match="expected positive numbers"):
+    with pytest.raises(AttnlabError, match="expected numbers > 0"):
         flatness(relu(), rho=0.0)

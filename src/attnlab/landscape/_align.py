@@ -1,6 +1,4 @@
-"""When two points are one: alignment over exchanged hidden units and turned hidden spaces, and
-groups of equals.
-"""
+"""Equality of points up to symmetry: alignment of hidden units and hidden spaces, and groups."""
 
 from __future__ import annotations
 
@@ -23,13 +21,15 @@ def aligned(
 ) -> Float[np.ndarray, "parameters"]:
     """The copy of ``theta`` under the model's symmetries that is nearest to ``to``.
 
-    Hidden spaces are turned by Procrustes' rotation (reflections too, hence the sign where a space
-    has one dimension), hidden units are exchanged by the best assignment of (w₂, w₁), w₁ seen
-    through the values of the last layer.
+    Hidden spaces are rotated by Procrustes' solution (including reflections, hence the sign of a
+    one-dimensional space). Hidden units are permuted by the best assignment of (w₂, w₁), with w₁
+    composed with the values of the last layer, so that it does not depend on their rotation.
     """
     mine, other = _numpy(problem, theta), _numpy(problem, to)
     spaces = [space for space in hidden_spaces(mine) if space.turns]
-    for space in spaces:  # what the units' order has no part in
+    # The primal matrices do not depend on the order of units: align them first, then the units, then
+    # the spaces again with all their matrices.
+    for space in spaces:
         mine = _turned(space, mine, space.read(mine)[0], space.read(other)[0])
     mine = _exchanged(mine, other)
     for space in spaces:
@@ -44,7 +44,7 @@ def same_point(
     *,
     tolerance: float = 1e-4,
 ) -> bool:
-    """Whether two points are one up to symmetry: ``‖aligned(a) − b‖ ≤ tolerance · ‖b‖``.
+    """Whether two points are equal up to symmetry: ``‖aligned(a) − b‖ ≤ tolerance · ‖b‖``.
 
     >>> from attnlab.landscape import squared_error
     >>> from attnlab.models import Baseline, BaselineConfig
@@ -64,11 +64,10 @@ def group_points(
     *,
     tolerance: float = 1e-4,
 ) -> Int[np.ndarray, "points"]:
-    """For each point the number of its group, in the order in which they first appear; equal points
-    share one.
+    """The group of each point: equal points share a number, in order of first appearance.
 
-    Points whose losses differ by more than ``tolerance`` (relative) are not aligned at all.
-    Compared is with the first of a group.
+    A point is compared with the first of each group. Points whose losses differ by more than
+    ``tolerance`` (relative) are not aligned.
     """
     points = jnp.asarray(thetas)
     values = np.asarray(_values(problem, points))
@@ -122,7 +121,7 @@ def _exchanged(mine: Any, other: Any) -> Any:
 
 
 def _signatures(model: Any, head: Any) -> Float[np.ndarray, "units numbers"]:
-    """Of each hidden unit its w₂ and its w₁, the latter through w_V where values may be turned."""
+    """w₂ and w₁ of each hidden unit; w₁ is composed with w_V if values may be rotated."""
     w1 = head.w1
     for space in hidden_spaces(model):
         if space.meets_head:

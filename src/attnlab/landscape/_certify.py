@@ -1,4 +1,4 @@
-"""Certificates: what is proved of a point of a loss, and what is not (docs/theory.md#b3)."""
+"""Certificates: what is proved about a point of a loss, and what is not (docs/theory.md#b3)."""
 
 from __future__ import annotations
 
@@ -33,18 +33,17 @@ Kind = Literal[
     "not stationary",
     "no minimum can be certified",
 ]
-NEAR = 1e-6  # of max(‖θ‖, 1): how far a stationary point may lie from the point that is certified
-CHANCE = 1e-3  # of failure, in the statement about what Lanczos may have missed
+NEAR = 1e-6  # largest distance of the stationary point from θ, relative to max(‖θ‖, 1)
+CHANCE = 1e-3  # probability of failure of the statement on what Lanczos may have missed
 _SETTLED = {"float32": 1e-5, "float64": 1e-8}
 
 
 @dataclass(frozen=True)
 class Bounded:
-    """A number known to lie between ``low`` and ``high``, one of which is infinite where nothing is
-    proved.
+    """A number between ``low`` and ``high``, one of which is infinite if only the other is proved.
 
-    ``converged`` is false for a Ritz value whose residual is large: then only the bound says
-    something, and ``settled`` refuses to hand the value out.
+    ``converged`` is false for a Ritz value with a large residual: only its bound is then valid, and
+    ``settled`` raises an error.
     """
 
     name: str
@@ -62,7 +61,7 @@ class Bounded:
 
     @property
     def settled(self) -> float:
-        """The value, for comparisons; refused where it has not converged."""
+        """The value, for comparisons; an error if it has not converged."""
         if not self.converged:
             raise AttnlabError(f"{self}: it must not be compared; raise depth")
         return self.value
@@ -77,27 +76,27 @@ class Bounded:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is proved of a point θ.
+    """What is proved about a point θ.
 
-    - ``kind``: ``"minimum"`` and ``"degenerate"`` (curvature within ±δ) come from all eigenvalues
-      only; ``"saddle"`` from a proved negative one; ``"no negative curvature found"`` is all that
-      Lanczos can say; ``"not stationary"`` and ``"no minimum can be certified"`` say in ``why``
-      what failed;
-    - ``distance``: how far Newton's method goes from θ to the stationary point, all steps together,
-      and ``allowed``, how far it may go: 1e-6 max(‖θ‖, 1). ``None`` where Lanczos was used;
-    - ``h``, ``lipschitz``: Kantorovich's number where the steps end and the estimated Lipschitz
+    - ``kind``: ``"minimum"`` and ``"degenerate"`` (curvature within ±δ) need all eigenvalues;
+      ``"saddle"`` needs a proved negative one; ``"no negative curvature found"`` is the strongest
+      statement from Lanczos; for ``"not stationary"`` and ``"no minimum can be certified"``,
+      ``why`` states what failed;
+    - ``distance``: the length of all Newton steps from θ to the stationary point, and ``allowed``,
+      its limit 1e-6 max(‖θ‖, 1). ``None`` with Lanczos;
+    - ``h``, ``lipschitz``: Kantorovich's number at the end of the steps, and the estimated Lipschitz
       constant in it;
-    - ``gradient``: ``‖∇L‖_∞``; ``tolerance``: what it may be where Newton's method says nothing,
-      which is along flat directions and where Lanczos is used;
-    - ``smallest``, ``largest``: λ_min and λ_max of ``∇²L`` with their bounds, zero modes of
-      symmetry left out;
-    - ``inertia``: eigenvalues below −δ, within ±δ and above δ, zero modes left out; ``None`` from
-      Lanczos;
-    - ``zero_modes``: directions along which symmetry keeps the loss, counted; ``delta``: δ;
-    - ``depth``: Lanczos steps, 0 for all eigenvalues; ``floor``: with probability 1 − ``chance`` no
-      eigenvalue lies below it (Kuczyński & Woźniakowski 1992), ``None`` for all eigenvalues;
-    - ``error``, ``gap``: prediction error and how far it is above the best known, if they were
-      given.
+    - ``gradient``: ``‖∇L‖_∞``; ``tolerance``: its limit where Newton's method proves nothing, which
+      is along flat directions and with Lanczos;
+    - ``smallest``, ``largest``: λ_min and λ_max of ``∇²L`` with their bounds, without zero modes of
+      symmetry;
+    - ``inertia``: the number of eigenvalues below −δ, within ±δ and above δ, without zero modes;
+      ``None`` with Lanczos;
+    - ``zero_modes``: the number of directions along which symmetry keeps the loss constant;
+      ``delta``: δ;
+    - ``depth``: Lanczos steps, 0 if all eigenvalues were computed; ``floor``: with probability
+      1 − ``chance`` no eigenvalue lies below it (Kuczyński & Woźniakowski 1992), otherwise ``None``;
+    - ``error``, ``gap``: prediction error, and its excess over the best known, if given.
     """
 
     kind: Kind
@@ -124,30 +123,27 @@ class Certificate:
 
     @property
     def stationary(self) -> bool:
-        """Whether a stationary point is proved near θ; where Lanczos is used, whether the gradient
-        is small.
-        """
+        """Whether a stationary point is proved near θ; with Lanczos, whether the gradient is small."""
         return self.kind not in ("not stationary", "no minimum can be certified")
 
     def __str__(self) -> str:
-        said = _KIND_WORDS.get(self.kind, self.kind.capitalize()) + (
-            f" ({self.why})" if self.why else ""
-        )
-        said += (
-            f": {_newton_words(self)}, ‖∇L‖ = {self.gradient:.1g}, {self.smallest}, {self.largest}"
-        )
+        words = _KIND_WORDS.get(self.kind, self.kind.capitalize())
+        words += f" ({self.why})" if self.why else ""
+        words += f": {_newton_words(self)}, ‖∇L‖ = {self.gradient:.1g}"
+        words += f", {self.smallest}, {self.largest}"
         if self.inertia is not None:
             low, none, high = self.inertia
-            said += f", inertia {high} up, {none} flat, {low} down (δ = {self.delta:.1g})"
+            words += f", inertia {high} up, {none} flat, {low} down (δ = {self.delta:.1g})"
         if self.zero_modes:
-            said += f", {self.zero_modes} zero mode{'s' if self.zero_modes > 1 else ''} of symmetry left out"
+            words += f", {self.zero_modes} zero mode{'s' if self.zero_modes > 1 else ''} of symmetry left out"
         if self.floor is not None and self.chance is not None:
-            said += f"; {self.depth} Lanczos steps: nothing below {self.floor:.3g} with probability {1 - self.chance:g}"
+            words += f"; {self.depth} Lanczos steps: nothing below {self.floor:.3g}"
+            words += f" with probability {1 - self.chance:g}"
         if self.error is not None:
-            said += f"; prediction error {self.error:.3g}"
+            words += f"; prediction error {self.error:.3g}"
         if self.gap is not None:
-            said += f", {self.gap:.3g} above the best known"
-        return f"{said}."
+            words += f", {self.gap:.3g} above the best known"
+        return f"{words}."
 
 
 _KIND_WORDS = {
@@ -183,26 +179,27 @@ def certify(
     depth: int = 128,
     seed: int = 0,
 ) -> Certificate:
-    """Certify a point: ``certify(problem, theta)``, or of a model where it is ``certify(model,
-    data, l2=…)`` or, with a loss of one's own, ``certify(model, loss, data, l2=…)``.
+    """Certify a point of a loss.
+
+    Call ``certify(problem, theta)``; for a model's own parameters ``certify(model, data, l2=…)``; or
+    with your own loss ``certify(model, loss, data, l2=…)``.
 
     - without a loss, ``data = {"x": …, "y": …}`` is judged by squared error or, for class numbers,
       by cross-entropy;
-    - word attention takes a ``Corpus``. Its eigenvalues are those of its reduced coordinates
-      (``reduced_problem``; every other direction has the curvature l2), and without a penalty it is
-      never stationary: weights escape;
+    - word attention takes a ``Corpus``. Its eigenvalues are those in reduced coordinates
+      (``reduced_problem``; every other direction has the curvature l2). Without a penalty it is
+      never stationary: its weights escape to infinity;
     - up to ``dense`` parameters all eigenvalues are computed, and a stationary point is proved by
       Newton's method and Kantorovich's theorem (``newton_path``): after at most five steps ``h <
-      ½``, all steps together at most 1e-6 max(‖θ‖, 1). Minima, saddles and degenerate points alike;
-      of the last, and of saddles with flat directions, the theorem speaks of the curved directions
-      alone; along the others the gradient must vanish to rounding and be at most ``tolerance``;
+      ½``, with total length at most 1e-6 max(‖θ‖, 1). This holds for minima, saddles and degenerate
+      points. If there are flat directions, the theorem covers the curved ones only; along the flat
+      ones the gradient must vanish up to rounding and be at most ``tolerance``;
     - above, ``depth`` Lanczos steps from a random vector of ``seed`` bound λ_min from above and
-      λ_max from below, and the word minimum is not used. There stationary means no more than
-      ``‖∇L‖_∞ ≤ tolerance``;
-    - δ = 1000 √parameters · rounding · λ_max, plus what the zero modes are off by;
-    - ``tangents``: directions of symmetry (tangents, parameters) of a model that attnlab does not
-      know;
-    - ``error``: prediction error at the point, ``best``: the smallest known.
+      λ_max from below, and no point is called a minimum. Stationary then only means ``‖∇L‖_∞ ≤
+      tolerance``;
+    - δ = 1000 √parameters · rounding · λ_max, plus the residual curvature of the zero modes;
+    - ``tangents``: directions of symmetry (tangents, parameters) of a model unknown to attnlab;
+    - ``error``: prediction error at the point; ``best``: the smallest known one.
 
     >>> from attnlab.landscape import quadratic
     >>> print(certify(quadratic(jnp.diag(jnp.array([2.0, 1.0])))))  # doctest: +NORMALIZE_WHITESPACE
@@ -211,7 +208,7 @@ def certify(
     >>> certify(quadratic(jnp.diag(jnp.array([2.0, -1.0])))).kind
     'saddle'
     """
-    problem, theta = _asked(what, then, data, l2)
+    problem, theta = _problem_and_point(what, then, data, l2)
     value, gradient = (np.asarray(each) for each in _look(problem, theta))
     steepest = float(np.max(np.abs(gradient)))
     norm = float(jnp.linalg.norm(theta))
@@ -219,9 +216,9 @@ def certify(
     if isinstance(what, WordAttention) and isinstance(then, Corpus):
         reduced = reduced_problem(what, then, l2=l2)
         kept = problem.flatten(reduced.model(reduced.start).expand())
-        before = (
-            float(jnp.linalg.norm(theta - kept)) if l2 > 0 else 0.0
-        )  # Newton's step along what is only penalised
+        # Directions outside the reduced coordinates have only the penalty ½λ‖·‖²: one Newton step
+        # takes them to 0. Its length counts towards the distance.
+        before = float(jnp.linalg.norm(theta - kept)) if l2 > 0 else 0.0
         problem, theta = reduced, reduced.start
     small = bool(np.isfinite(value)) and steepest <= tolerance
     given = None if tangents is None else np.zeros((0, problem.parameters))
@@ -250,10 +247,10 @@ def certify(
     )
 
 
-def _asked(
+def _problem_and_point(
     what: Any, then: Any, data: Any, l2: float
 ) -> tuple[Problem, Float[Array, "parameters"]]:
-    """The problem and the point that the arguments of ``certify`` name."""
+    """The problem and the point from the arguments of ``certify``."""
     if isinstance(what, Problem):
         return what, at(what, then)
     if isinstance(what, WordAttention) and isinstance(then, Corpus):
@@ -271,12 +268,11 @@ def _asked(
 
 
 def missed(depth: int, size: int, chance: float) -> float:
-    """The share ε of the spectrum's width by which Lanczos may miss an end, but for a probability
-    ``chance``.
+    """The share ε of the spectrum's width by which Lanczos misses an end, up to probability ``chance``.
 
-    For k steps in n dimensions from a start drawn evenly from the sphere ``P[θ_min − λ_min > ε
-    (λ_max − λ_min)] ≤ 1.648 √n e^{−√ε (2k − 1)}`` (Kuczyński & Woźniakowski 1992, for λ_max of a
-    positive matrix; a Krylov space does not know of shifts and signs).
+    For k steps in n dimensions from a start uniform on the sphere, ``P[θ_min − λ_min > ε (λ_max −
+    λ_min)] ≤ 1.648 √n e^{−√ε (2k − 1)}`` (Kuczyński & Woźniakowski 1992, for λ_max of a positive
+    matrix; Krylov spaces are invariant to shifts and signs of the matrix).
 
     >>> round(missed(128, 100_000, 1e-3), 4)
     0.0027
@@ -307,9 +303,7 @@ _POINTS = {"minimum": "a minimum", "saddle": "a saddle", "degenerate": "a degene
 def _all(
     path: list[Place], before: float, allowed: float, tolerance: float, *, free: bool
 ) -> _Seen:
-    """From all eigenvalues: those where a stationary point is proved, else those of the given
-    point.
-    """
+    """From all eigenvalues: at the proved stationary point, otherwise at the given point."""
     end = path[-1]
     steps = [place.radius for place in path if not place.trouble]
     distance = before + sum(steps) if steps else math.nan
@@ -345,7 +339,7 @@ def _all(
 def _judged(
     path: list[Place], distance: float, allowed: float, tolerance: float, *, free: bool
 ) -> tuple[Kind, str]:
-    """The kind, and in words what failed."""
+    """The kind of the point, and what failed, in words."""
     first, end = path[0], path[-1]
     if first.trouble:
         return "no minimum can be certified", first.trouble
@@ -374,7 +368,7 @@ def _judged(
 
 
 def _escapes(path: list[Place]) -> bool:
-    """Whether each step goes down and outwards and the steps do not shrink, as on ``exp(−x)``."""
+    """Whether every step goes down and outwards without getting shorter, as on ``exp(−x)``."""
     norms, values = ([getattr(place, name) for place in path] for name in ("norm", "value"))
     lengths = [place.radius for place in path]
     outwards = all(np.diff(norms) > 0) and all(np.diff(values) < 0)
@@ -384,7 +378,7 @@ def _escapes(path: list[Place]) -> bool:
 def _outer(
     problem: Problem, theta: Array, given: np.ndarray | None, small: bool, depth: int, seed: int
 ) -> _Seen:
-    """One-sided statements from Ritz values, on the complement of the zero modes."""
+    """One-sided bounds from Ritz values, on the complement of the zero modes."""
     modes = np.zeros((0, problem.parameters)) if given is None else given
     if small and given is None:
         modes = zero_modes(problem, theta)
@@ -401,8 +395,8 @@ def _outer(
     low, high = (float(each) for each in values)
     smallest = Bounded("λ_min", low, -math.inf, low + float(residuals[0]), bool(good[0]))
     largest = Bounded("λ_max", high, high - float(residuals[1]), math.inf, bool(good[1]))
-    # Both ends may be missed: each with half of the chance, and the true width is at most (high −
-    # low)/(1 − 2ε).
+    # Lanczos may miss both ends, each with half of the chance: the true width is at most
+    # (high − low)/(1 − 2ε).
     share = missed(depth, size, CHANCE / 2)
     floor = low - share * (high - low) / (1 - 2 * share) if share < 0.5 else -math.inf
     kind: Kind = "saddle" if smallest.high < -delta else "no negative curvature found"
@@ -429,7 +423,7 @@ def _ritz(
     found = ritz(lanczos(outside, without(start), depth))
     ends = jnp.array([0, depth - 1])
     values, vectors = found.values[ends], found.vectors[ends]
-    # Against the whole matrix, so that what the zero modes are off by is in the residual.
+    # Residuals of the whole matrix, not of the projected one: they include the error of zero modes.
     return values, jax.lax.map(lambda pair: residual(product, *pair), (values, vectors))
 
 

@@ -1,6 +1,4 @@
-"""Between two minima: the straight line after hidden units are matched, a trained curve, and the
-barrier on each.
-"""
+"""Paths between two minima: a straight line after matching hidden units, a trained curve, barriers."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ from attnlab.landscape._problem import Problem
 from attnlab.models import Baseline, TwoLayerHead
 
 ModelT = TypeVar("ModelT")
-_ON_CURVE = 25  # points of the curve that training looks at
+_ON_CURVE = 25  # points of the curve in the training loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +37,7 @@ class Connection:
 
     @property
     def barrier(self) -> float:
-        """``max_t L(θ(t)) − (1−t)·L(a) − t·L(b)``, at the points computed; never below 0."""
+        """``max_t L(θ(t)) − (1−t)·L(a) − t·L(b)`` over the computed points; never below 0."""
         return float(self.data.excess.max())
 
     @property
@@ -62,8 +60,9 @@ class Connection:
 
 
 def straight_path(problem: Problem, a: Vector, b: Vector, *, points: int = 101) -> Connection:
-    """The loss on ``θ(t) = (1−t)·a + t·b``. Match the two first (``align``): else the barrier is
-    mostly relabelling.
+    """The loss on ``θ(t) = (1−t)·a + t·b``.
+
+    ``align`` the two models first: otherwise the barrier is mostly due to the order of hidden units.
 
     >>> from attnlab.landscape import quadratic
     >>> ends = jnp.array([1.0, 0.0]), jnp.array([-1.0, 0.0])
@@ -83,13 +82,12 @@ def curved_path(
     step_size: float = 0.01,
     points: int = 101,
 ) -> Connection:
-    """The loss on ``θ(t) = (1−t)²·a + 2t(1−t)·c + t²·b``, with the bend c trained to lower its
-    mean.
+    """The loss on ``θ(t) = (1−t)²·a + 2t(1−t)·c + t²·b``, with c trained to lower its mean.
 
-    c begins in the middle of the line, where the curve is the line, and follows Adam on the mean
-    loss over 25 points; kept is the bend of the lowest barrier that was met, so that a curve is
-    never worse than the line (on those points). Garipov et al. (2018), Loss surfaces, mode
-    connectivity, and fast ensembling of DNNs.
+    c starts in the middle of the line, where the curve is the line, and follows Adam on the mean
+    loss over 25 points. The c with the lowest barrier is kept, so a curve is never worse than the
+    line (on those points). Garipov et al. (2018), Loss surfaces, mode connectivity, and fast
+    ensembling of DNNs.
 
     >>> from attnlab.landscape import quadratic
     >>> ends = jnp.array([1.0, 0.0]), jnp.array([-1.0, 0.0])
@@ -98,23 +96,21 @@ def curved_path(
     >>> straight_path(ring, *ends).barrier > 0.99, curved_path(ring, *ends).barrier < 0.2
     (True, True)
     """
-    if steps < 1 or not step_size > 0:
-        raise AttnlabError(
-            f"steps={steps}, step_size={step_size}: expected a positive number of steps and step "
-            "size"
-        )
+    if steps < 1:
+        raise AttnlabError(f"steps={steps}: expected at least 1")
+    if not step_size > 0:
+        raise AttnlabError(f"step_size={step_size}: expected a number > 0")
     first, last = at(problem, a), at(problem, b)
     bend = _bent(problem, first, last, steps, step_size)
     return _along(problem, first, last, bend, points)
 
 
 def align(reference: ModelT, model: ModelT) -> ModelT:
-    """``model`` with its hidden units renumbered to match those of ``reference``: the same
-    function.
+    """``model`` with its hidden units permuted to match those of ``reference``: the same function.
 
-    In every two-layer head the order is the one that makes ``Σ ⟨weights, reference's weights⟩``
-    largest over all orders (weight matching, solved exactly as an assignment). Rotations of query,
-    key and value spaces are not undone.
+    In every two-layer head the order maximises ``Σ ⟨weights, reference's weights⟩`` (weight
+    matching, solved exactly as an assignment). Rotations of query, key and value spaces are not
+    undone.
 
     >>> from attnlab.models import BaselineConfig
     >>> model = BaselineConfig(numbers=3, hidden=4).init(jax.random.key(0))
@@ -127,8 +123,7 @@ def align(reference: ModelT, model: ModelT) -> ModelT:
     if jax.tree.structure(reference) != jax.tree.structure(model) or not ours:
         raise AttnlabError(
             f"{type(reference).__name__} and {type(model).__name__} cannot be matched: expected "
-            "two models of one kind "
-            "and size with a two-layer head"
+            "two models of the same kind and size, with a two-layer head"
         )
     return eqx.tree_at(
         _heads, model, [_matched(one, other) for one, other in zip(theirs, ours, strict=True)]
@@ -158,7 +153,7 @@ def _matched(reference: Any, head: Any) -> Any:
 
 
 def _units(head: Any) -> list[np.ndarray]:
-    """What belongs to every hidden unit, a row each: weights into it and out of it, and its bias."""
+    """The weights of each hidden unit, in rows: incoming, outgoing, and its bias."""
     if isinstance(head, Baseline):
         return [np.asarray(head.w1).T, np.asarray(head.w2)]
     return [np.asarray(head.weight1).T, np.asarray(head.weight2), np.asarray(head.bias1)[:, None]]
@@ -183,9 +178,7 @@ def _along(problem: Problem, a: Vector, b: Vector, bend: Vector | None, points: 
 def _losses(
     problem: Problem, a: Vector, b: Vector, bend: Vector, t: Float[Array, "points"]
 ) -> Float[Array, "points"]:
-    """The loss on the curve; with the bend in the middle of the ends it is the straight line, run
-    through evenly.
-    """
+    """The loss on the curve; with the bend halfway between the ends it is the straight line."""
     return jax.lax.map(
         lambda at: problem.value((1 - at) ** 2 * a + 2 * at * (1 - at) * bend + at**2 * b), t
     )

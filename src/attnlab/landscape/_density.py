@@ -1,6 +1,4 @@
-"""The spectral density of the curvature: where its eigenvalues lie, by stochastic Lanczos
-quadrature.
-"""
+"""Spectral density of the curvature, by stochastic Lanczos quadrature."""
 
 from __future__ import annotations
 
@@ -22,24 +20,22 @@ from scipy.linalg import eigh_tridiagonal
 from attnlab._errors import AttnlabError
 from attnlab.landscape._operator import Vector, at, curvature, places_of, size_of
 from attnlab.landscape._problem import Problem
+from attnlab.stats import CONFIDENCE
 
 
 @dataclass(frozen=True)
 class Density:
-    """The share of eigenvalues per unit of length, smoothed by a normal kernel of standard
-    deviation ``smoothing``.
+    """The density of eigenvalues, smoothed by a normal kernel of standard deviation ``smoothing``.
 
-    ``data``: ``density``, ``low`` and ``high`` over ``eigenvalue`` (the band is Student's, point by
-    point, from the probes), and the ``node`` and ``weight`` of every probe's quadrature, from which
-    all else was computed. ``seed``, ``probes``, ``depth`` and the rest are its attributes.
+    ``data``: ``density``, ``low`` and ``high`` over ``eigenvalue`` (a pointwise Student band over
+    probes), and the ``node`` and ``weight`` of every probe's quadrature, from which they were
+    computed. ``seed``, ``probes``, ``depth`` and other settings are attributes.
     """
 
     data: xr.Dataset
 
     def share(self, low: float, high: float) -> tuple[float, float]:
-        """Share of the eigenvalues in [low, high) without smoothing, and its standard error over
-        the probes.
-        """
+        """Share of the eigenvalues in [low, high), without smoothing, and its standard error."""
         inside = (self.data.node >= low) & (self.data.node < high)
         each = self.data.weight.where(inside, 0.0).sum("place").values
         return float(each.mean()), float(each.std(ddof=1) / math.sqrt(len(each)))
@@ -51,7 +47,7 @@ class Density:
             f"{float(node.max()):.4g} (Ritz "
             f"values), smoothed by {about['smoothing']:.2g}; {about['probes']} probes of "
             f"{about['depth']} Lanczos "
-            f"steps, seed {about['seed']}, {about['level']:.0%} band."
+            f"steps, seed {about['seed']}, {about['confidence']:.0%} band."
         )
 
 
@@ -65,7 +61,7 @@ def density(
     points: int = 400,
     smoothing: float | None = None,
     seed: int = 0,
-    level: float = 0.95,
+    confidence: float = CONFIDENCE,
 ) -> Density:
     """``ρ(x) = 1/p Σ_i N(x; λ_i, smoothing²)`` over the p eigenvalues of ``∇²L(θ)``.
 
@@ -88,8 +84,7 @@ def density(
     if probes < 2 or depth < 1 or points < 2 or not (smoothing is None or smoothing > 0):
         raise AttnlabError(
             f"probes={probes}, depth={depth}, points={points}, smoothing={smoothing}: expected at "
-            "least 2 probes and "
-            "points, depth ≥ 1 and smoothing > 0"
+            "least 2 probes, at least 2 points, depth ≥ 1 and smoothing > 0"
         )
     nodes, weights = _quadratures(
         *_recurrences(problem, point, places, jax.random.key(seed), probes, steps)
@@ -105,20 +100,18 @@ def density(
         "depth": steps,
         "seed": seed,
         "smoothing": sigma,
-        "level": level,
+        "confidence": confidence,
     }
-    return Density(_labelled(x, nodes, weights, sigma, level).assign_attrs(about))
+    return Density(_labelled(x, nodes, weights, sigma, confidence).assign_attrs(about))
 
 
 def _kernel_width(low: float, high: float) -> float:
-    """A hundredth of the spectrum's width; of its size where all eigenvalues are one, and 1 where
-    they are 0.
-    """
+    """1 % of the width of the spectrum; if all eigenvalues are equal, relative to their size."""
     return 0.01 * max(high - low, 0.01 * max(abs(low), abs(high))) or 1.0
 
 
 def _labelled(
-    x: np.ndarray, nodes: np.ndarray, weights: np.ndarray, sigma: float, level: float
+    x: np.ndarray, nodes: np.ndarray, weights: np.ndarray, sigma: float, confidence: float
 ) -> xr.Dataset:
     """The kernel's mean over the nodes of each probe, and the band over probes."""
     each = np.stack(
@@ -128,7 +121,7 @@ def _labelled(
         ]
     )
     half = (
-        distributions.t.ppf(0.5 + level / 2, len(each) - 1)
+        distributions.t.ppf(0.5 + confidence / 2, len(each) - 1)
         * each.std(0, ddof=1)
         / math.sqrt(len(each))
     )
@@ -146,8 +139,9 @@ def _labelled(
 
 
 def _quadratures(alphas: Array, betas: Array) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of every probe, (probes, depth): eigenvalues of T, squared first entries of
-    its vectors.
+    """Nodes and weights of every probe, (probes, depth).
+
+    The nodes are the eigenvalues of T, the weights the squared first entries of its eigenvectors.
     """
     pairs = [
         eigh_tridiagonal(a, b[:-1])
@@ -177,8 +171,9 @@ def quadratures(
     probes: int,
     depth: int,
 ) -> tuple[Float[Array, "probes depth"], Float[Array, "probes depth"]]:
-    """Nodes and weights of every probe, inside a compiled function: ``zᵀ f(A) z ≈ Σ_j w_j f(θ_j)``,
-    z a unit vector.
+    """Nodes and weights of every probe, for use inside a compiled function.
+
+    ``zᵀ f(A) z ≈ Σ_j w_j f(θ_j)`` for the unit vector z of a probe.
     """
 
     def one(start: Array) -> tuple[Array, Array]:
@@ -195,13 +190,11 @@ def quadratures(
 def recurrence(
     product: Callable[[Array], Array], start: Float[Array, "size"], depth: int
 ) -> tuple[Float[Array, "depth"], Float[Array, "depth"]]:
-    """Lanczos' three-term recurrence: the diagonal of T, and what lies below it (the last outside
-    of T).
+    """Lanczos' three-term recurrence: the diagonal of T, and its subdiagonal with one entry more.
 
-    The vectors are not made orthogonal again and not kept: eigenvalues then appear in several
-    copies that share one weight, which leaves a quadrature as it is (and makes it four times as
-    fast as ``lanczos``). Where the products span an invariant space β is 0, and so is all that
-    follows.
+    Vectors are neither reorthogonalised nor kept. Eigenvalues may then appear as several copies that
+    share one weight, which does not change a quadrature, and it is four times as fast as
+    ``lanczos``. Once the vectors span an invariant space, β and all that follows is 0.
     """
     tiny = 10 * start.shape[0] ** 0.5 * jnp.finfo(start.dtype).eps
 

@@ -1,6 +1,4 @@
-"""How flat a point is: seven measures (docs/theory.md#b4), of which two do not change when layers
-are rescaled.
-"""
+"""Flatness of a point: seven measures (docs/theory.md#b4), two of them invariant to layer scaling."""
 
 from __future__ import annotations
 
@@ -24,13 +22,13 @@ from attnlab.landscape._worst import largest_rise
 
 @dataclass(frozen=True)
 class Flatness:
-    """What ``flatness`` measured at one point; ``flatness`` defines every number.
+    """The measures of ``flatness`` at one point; see there for their definitions.
 
     - ``petzka``: by layer; ``relative_flatness`` is their sum;
-    - ``trace_error``, ``petzka_error``: standard errors of the trace and of the sum, 0 where
-      nothing was estimated;
-    - ``keskar``, ``sam``, ``adaptive_sam``: the largest rise that was found, a lower bound of the
-      largest there is.
+    - ``trace_error``, ``petzka_error``: standard errors of the trace and of the sum, 0 if computed
+      exactly;
+    - ``keskar``, ``sam``, ``adaptive_sam``: the largest increase found, a lower bound of the true
+      maximum.
     """
 
     loss: float
@@ -90,23 +88,22 @@ def flatness(
     steps: int = 50,
     seed: int = 0,
 ) -> Flatness:
-    """Seven measures of ``L`` at θ, with H = ∇²L(θ) and p parameters; all are 0 for a constant
-    loss.
+    """Seven measures of ``L`` at θ, with H = ∇²L(θ) and p parameters; all 0 for a constant loss.
 
     - ``largest``: λ_max(H); ``trace``: tr H; ``trace_per_parameter``: tr H / p;
     - ``keskar``: ``100·(max_{z∈C} L(θ+z) − L(θ)) / (1 + L(θ))``, C: ``|z_i| ≤ epsilon·(|θ_i| + 1)``
       (Keskar et al., 2017, eq. 4, full space);
     - ``sam``: ``max_{‖z‖₂ ≤ rho} L(θ+z) − L(θ)`` (Foret et al., 2021, eq. 1; the maximum itself,
       since its first-order form is 0/0 at a stationary point);
-    - ``adaptive_sam``: ``max_{‖z/|θ|‖₂ ≤ adaptive_rho} L(θ+z) − L(θ)``, coordinates divided by
-      their size (Kwon et al., 2021); does not change when layers are rescaled;
+    - ``adaptive_sam``: ``max_{‖z/|θ|‖₂ ≤ adaptive_rho} L(θ+z) − L(θ)``, each coordinate relative to
+      its size (Kwon et al., 2021); invariant to scaling of layers;
     - ``petzka``: of a layer W with neurons w_s, ``Σ_{s,s'} ⟨w_s, w_s'⟩ tr H_{s,s'}``, H_{s,s'} the
-      block of H of two neurons' weights (Petzka et al., 2021, definition 3); does not change when a
-      whole layer is rescaled.
+      block of H of two neurons' weights (Petzka et al., 2021, definition 3); invariant to scaling
+      of a whole layer.
 
-    ``penalised=False`` leaves out ½λ‖θ‖², which is not the data's and not scale-invariant. Up to
-    2000 parameters λ_max, trace and Petzka are exact; above they come from ``extremes`` (refused
-    where it has not converged) and ``trace``.
+    ``penalised=False`` leaves out ½λ‖θ‖², which does not depend on the data and is not
+    scale-invariant. Up to 2000 parameters λ_max, trace and Petzka are exact; above they come from
+    ``extremes`` (an error if it has not converged) and ``trace``.
 
     >>> from attnlab.landscape._spectrum import quadratic
     >>> found = flatness(quadratic(jnp.diag(jnp.array([4.0, 1.0]))), rho=0.1, epsilon=0.1)
@@ -116,34 +113,36 @@ def flatness(
     if not (epsilon > 0 and rho > 0 and adaptive_rho > 0) or starts < 1 or steps < 1:
         raise AttnlabError(
             f"epsilon={epsilon}, rho={rho}, adaptive_rho={adaptive_rho}, starts={starts}, "
-            f"steps={steps}: expected "
-            "positive numbers"
+            f"steps={steps}: expected numbers > 0"
         )
-    asked = problem if penalised else dataclasses.replace(problem, l2=jnp.zeros_like(problem.l2))
-    point = at(asked, theta)
-    matrix = dense_matrix(asked, point) if asked.parameters <= DENSE_LIMIT else None
-    largest, top, total, total_error = _curvatures(asked, point, matrix, seed)
+    if not penalised:
+        problem = dataclasses.replace(problem, l2=jnp.zeros_like(problem.l2))
+    point = at(problem, theta)
+    matrix = dense_matrix(problem, point) if problem.parameters <= DENSE_LIMIT else None
+    largest, top, total, total_error = _curvatures(problem, point, matrix, seed)
     layers = {
-        p.name: petzka(asked, point, p, matrix=matrix, seed=seed)
-        for p in pieces(asked)
+        p.name: petzka(problem, point, p, matrix=matrix, seed=seed)
+        for p in pieces(problem)
         if len(p.shape) == 2
     }
-    loss = float(_value(asked, point))
+    loss = float(_value(problem, point))
     first = jnp.asarray(top, point.dtype)
-    drawn = jax.random.normal(jax.random.key(seed), (starts, asked.parameters), point.dtype)
+    drawn = jax.random.normal(jax.random.key(seed), (starts, problem.parameters), point.dtype)
 
     def rise(scale: Array, shape: str) -> float:
+        # Search from both ends of the top eigenvector, and from random directions.
         along = first / jnp.where(scale > 0, scale, jnp.ones_like(scale))
         along = along / (jnp.max(jnp.abs(along)) if shape == "box" else jnp.linalg.norm(along))
         begin = jnp.concatenate([along[None], -along[None], drawn])
-        return float(jnp.max(largest_rise(asked, point, scale, begin, shape, steps)))  # pyright: ignore[reportArgumentType]
+        rises = largest_rise(problem, point, scale, begin, shape, steps)  # pyright: ignore[reportArgumentType]
+        return float(jnp.max(rises))
 
     return Flatness(
         loss,
         largest,
         total,
         total_error,
-        asked.parameters,
+        problem.parameters,
         keskar=100 * rise(epsilon * (jnp.abs(point) + 1), "box") / (1 + loss),
         sam=rise(jnp.full_like(point, rho), "ball"),
         adaptive_sam=rise(adaptive_rho * jnp.abs(point), "ball"),
@@ -177,9 +176,9 @@ def petzka(
 ) -> tuple[float, float]:
     """``Σ_{s,s'} ⟨w_s, w_s'⟩ tr H_{s,s'}`` of one layer, and its standard error.
 
-    From the dense ``matrix`` H if it is there. Else, with G the matrix of the ``⟨w_s, w_s'⟩`` and C
-    = G^½, it is the trace of ``(I⊗C) H (I⊗C)``, the curvature in the coordinates of the layer's own
-    neurons: computed up to 2000 weights and estimated above.
+    From the dense ``matrix`` H if it is given. Otherwise, with G the matrix of the ``⟨w_s, w_s'⟩``
+    and C = G^½, it is the trace of ``(I⊗C) H (I⊗C)``: computed up to 2000 weights and estimated
+    above.
     """
     if matrix is not None:
         return _from_matrix(
@@ -198,7 +197,7 @@ def petzka(
 
 
 def _from_matrix(matrix: np.ndarray, theta: np.ndarray, piece: Piece, axis: int) -> float:
-    """The definition itself."""
+    """Petzka's measure by its definition."""
     places = np.arange(piece.span.start, piece.span.stop).reshape(piece.shape)
     neurons = places.T if axis == 0 else places
     blocks = matrix[neurons[:, None, :], neurons[None, :, :]]
@@ -218,9 +217,8 @@ def _layer(
     def scaled(v: Array) -> Array:
         inside = v.reshape(w.shape) @ root
         moved = inside if axis == 0 else inside.T
-        back = product(jnp.zeros_like(theta).at[piece.span].set(moved.reshape(-1)))[
-            piece.span
-        ].reshape(piece.shape)
+        whole = jnp.zeros_like(theta).at[piece.span].set(moved.reshape(-1))
+        back = product(whole)[piece.span].reshape(piece.shape)
         return ((back if axis == 0 else back.T) @ root).reshape(-1)
 
     like = jnp.zeros(w.size, theta.dtype)

@@ -1,14 +1,13 @@
-"""Whether a stationary point lies near a given point: Newton's method, and when Kantorovich's
-theorem says it ends.
+"""Existence of a stationary point near a given point: Newton's method with Kantorovich's theorem.
 
-On a slice ``θ + span(C)``, where the eigenvalues of ``∇²L`` are away from zero, let ``s`` be the
+On a slice ``θ + span(C)`` where the eigenvalues of ``∇²L`` are away from zero, let ``s`` be the
 Newton step, ``κ`` the smallest ``|λ|`` and ``Lip`` a Lipschitz constant of ``∇²L`` within ``2‖s‖``
-of θ. If ``h = ‖s‖ Lip/κ < ½``, L has exactly one stationary point on the slice within ``2‖s‖``; it
-lies at most ``2‖s‖/(1 + √(1 − 2h))`` away, and no eigenvalue has changed its sign there (each moves
+of θ. If ``h = ‖s‖ Lip/κ < ½``, L has exactly one stationary point on the slice within ``2‖s‖``. Its
+distance is at most ``2‖s‖/(1 + √(1 − 2h))``, and no eigenvalue changes sign on the way (each changes
 by at most ``κ (1 − √(1 − 2h))``).
 
-Directions of symmetry are left out of the slice. That loses nothing: at the slice's stationary
-point the gradient vanishes on the slice by the theorem, and along the orbit by symmetry.
+Directions of symmetry are left out of the slice. Nothing is lost: at the stationary point of the
+slice, the gradient vanishes on the slice by the theorem, and along the orbit by symmetry.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from attnlab.landscape._problem import Problem
 from attnlab.landscape._symmetry import zero_modes
 
 STEPS = 5
-ROUNDING = 1e3  # how many times the rounding of one operation an eigenvalue may be off
+ROUNDING = 1e3  # error of an eigenvalue in units of the rounding of one operation
 _POWER_STEPS = 6
-_SAFETY = 2.0  # the constant is sampled, hence seen from below
+_SAFETY = 2.0  # the Lipschitz constant is sampled, hence underestimated
 
 Modes = Float[np.ndarray, "modes parameters"]
 _NO_MODES = np.zeros((0, 0))
@@ -36,16 +35,16 @@ _UNKNOWN = np.full(1, np.nan)
 
 
 class Place(NamedTuple):
-    """What is known at one point of a Newton path.
+    """One point of a Newton path.
 
     - ``value``, ``gradient``: L and ∇L; ``norm``: ‖θ‖;
     - ``eigenvalues``: of ``∇²L`` on the complement of the ``modes`` of symmetry, ascending;
-      ``delta``: what rounding may have done to them;
-    - ``step``: the Newton step along the eigenvectors with ``|λ| > δ``; ``lipschitz``: of ``∇²L``
-      among these, estimated within twice the step; ``h``: Kantorovich's number;
-    - ``slope``: ``‖∇L‖`` along all other directions, flat and of symmetry; ``noise``: what rounding
-      alone could make of it, ``ROUNDING · ε √parameters · |λ|_max · max(‖θ‖, 1)``;
-    - ``trouble``: in words, why nothing can be computed; then the rest is nan.
+      ``delta``: their rounding error;
+    - ``step``: the Newton step along the eigenvectors with ``|λ| > δ``; ``lipschitz``: the constant
+      of ``∇²L`` on their span, estimated within twice the step; ``h``: Kantorovich's number;
+    - ``slope``: ``‖∇L‖`` along all other directions, flat or of symmetry; ``noise``: its size from
+      rounding alone, ``ROUNDING · ε √parameters · |λ|_max · max(‖θ‖, 1)``;
+    - ``trouble``: why nothing can be computed, in words; the rest is then nan.
     """
 
     value: float
@@ -63,12 +62,12 @@ class Place(NamedTuple):
 
     @property
     def proved(self) -> bool:
-        """Whether a stationary point on the slice follows."""
+        """Whether a stationary point on the slice is proved."""
         return self.h < 0.5
 
     @property
     def radius(self) -> float:
-        """How far away it is at most; where nothing is proved, the length of the step."""
+        """The largest possible distance of that point; if nothing is proved, the step length."""
         length = float(np.linalg.norm(self.step))
         return 2 * length / (1 + math.sqrt(1 - 2 * self.h)) if self.proved else length
 
@@ -83,11 +82,10 @@ class Place(NamedTuple):
 def newton_path(
     problem: Problem, theta: Float[Array, "parameters"], given: Modes | None = None
 ) -> list[Place]:
-    """The places from θ on, one Newton step apart: up to the first where a stationary point is
-    proved, if any is.
+    """Places from θ on, one Newton step apart, up to the first where a stationary point is proved.
 
-    Zero modes are those of each place, or the ``given`` ones. The path ends early where something
-    is not finite.
+    Zero modes are computed at each place unless ``given``. The path ends early if a value is not
+    finite.
     """
     places: list[Place] = []
     for _ in range(STEPS + 1):
@@ -104,9 +102,7 @@ def place(
     given: Modes | None = None,
     radius: float | None = None,
 ) -> Place:
-    """What is known at θ; the Lipschitz constant is sampled within ``radius``, twice the Newton
-    step if not given.
-    """
+    """The place at θ; the Lipschitz constant is sampled within ``radius``, by default 2‖step‖."""
     value, gradient, hessian = (
         np.asarray(each, np.float64) for each in _derivatives(problem, theta)
     )
@@ -115,6 +111,7 @@ def place(
     if trouble:
         return Place(float(value), gradient, norm, trouble=trouble)
     modes = zero_modes(problem, theta, hessian=hessian) if given is None else given
+    # An orthonormal basis of the complement of the modes: the slice without symmetry.
     rest = np.linalg.qr(modes.T, mode="complete")[0][:, len(modes) :] if len(modes) else None
     eigenvalues, vectors = np.linalg.eigh(hessian if rest is None else rest.T @ hessian @ rest)
     vectors = vectors if rest is None else rest @ vectors
@@ -123,6 +120,7 @@ def place(
     if 0 < rounding < np.finfo(theta.dtype).tiny:
         trouble = f"the curvature is denormal: {largest:.2g} is too small to compute with"
         return Place(float(value), gradient, norm, modes, eigenvalues, trouble=trouble)
+    # Modes are flat only up to 1e-6 of the curvature: what is left of it shifts other eigenvalues.
     delta = rounding + (float(np.linalg.norm(modes @ hessian, 2)) if len(modes) else 0.0)
     curved = np.abs(eigenvalues) > delta
     onto, bent = vectors[:, curved], eigenvalues[curved]
@@ -137,6 +135,7 @@ def place(
     noise = rounding * max(norm, 1.0)
     lipschitz = h = 0.0
     if len(bent):
+        # κ is the smallest |λ| minus its error, so that h is not underestimated.
         softest = np.abs(bent).argmin()
         lipschitz = _lipschitz(problem, theta, onto, step, onto[:, softest], noise, radius)
         h = float(np.linalg.norm(step)) * lipschitz / (abs(float(bent[softest])) - delta)
@@ -146,7 +145,7 @@ def place(
 
 
 def _not_finite(value: np.ndarray, gradient: np.ndarray, hessian: np.ndarray) -> str:
-    """The first of loss, gradient and curvature that is not finite, in words; empty if all are."""
+    """Which of loss, gradient and curvature is not finite, in words; empty if all are finite."""
     for name, each in (("loss", value), ("gradient", gradient), ("curvature", hessian)):
         if np.isnan(each).any():
             return f"the {name} is not a number (NaN)"
@@ -164,14 +163,13 @@ def _lipschitz(
     noise: float,
     radius: float | None,
 ) -> float:
-    """An estimate of the Lipschitz constant of ``∇²L`` on the span of ``onto``, within ``radius``
-    of θ.
+    """An estimate of the Lipschitz constant of ``∇²L`` on span(``onto``), within ``radius`` of θ.
 
-    The constant is the largest ``‖D³L[v, v]‖`` over unit v and points of the ball. It is sought by
-    power steps ``v ← D³L[v, v]`` at the middle and at six points of the sphere, and doubled, for a
-    search sees it from below. D³L is differentiated, not differenced: a step of 1e-12 does not make
-    rounding of it. For losses with kinks, which no derivative sees, the gradient after the Newton
-    step gives another bound: ``‖∇L(θ + s)‖ ≤ ½ Lip ‖s‖²``.
+    The constant is the largest ``‖D³L[v, v]‖`` over unit vectors v and points of the ball. It is
+    searched by power steps ``v ← D³L[v, v]`` at the centre and at six points of the sphere, and
+    doubled, since a search underestimates it. D³L comes from automatic differentiation: finite
+    differences over a step of 1e-12 would be rounding. Derivatives do not see kinks; for these, the
+    gradient after the Newton step gives another estimate, from ``‖∇L(θ + s)‖ ≤ ½ Lip ‖s‖²``.
     """
     length = float(np.linalg.norm(step))
     radius = 2 * length if radius is None else radius
@@ -207,7 +205,7 @@ def _bends(
     offsets: Float[Array, "tries"],
     step: Float[Array, "parameters"],
 ) -> tuple[Float[Array, "steps tries"], Float[Array, "parameters"]]:
-    """``‖D³L[v, v]‖`` of each try at each power step; and the gradient after the Newton step."""
+    """``‖D³L[v, v]‖`` of each try at each power step, and the gradient after the Newton step."""
 
     def unit(v: Array) -> Array:
         return v / jnp.maximum(jnp.linalg.norm(v), jnp.finfo(v.dtype).tiny)

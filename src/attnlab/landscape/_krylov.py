@@ -1,4 +1,4 @@
-"""Minimisation by Hessian products alone, for problems too large for the whole matrix."""
+"""Minimisation by Hessian-vector products, for problems too large for the whole matrix."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ def minimise_krylov(
 ) -> tuple[
     Float[np.ndarray, "starts parameters"], Int[np.ndarray, "starts"], Int[np.ndarray, "starts"]
 ]:
-    """From every start L-BFGS, then trust-region Newton with conjugate gradients (Steihaug), both
-    scipy's, until ``‖∇L‖₂ ≤ tolerance``, and there one more Newton step; where each ended, and
-    the steps of both.
+    """From every start: SciPy's L-BFGS, then its trust-region Newton-CG (Steihaug).
+
+    Both run until ``‖∇L‖₂ ≤ tolerance``, followed by one more Newton step. Returns the final points
+    and the steps of both methods.
     """
     ended = [_one(problem, np.asarray(start), tolerance, steps, newton_steps) for start in starts]
     thetas, first, second = zip(*ended, strict=True)
@@ -60,8 +61,7 @@ def _one(
     first = minimize(look, start, jac=True, method="L-BFGS-B", options=options)
     if np.max(np.abs(first.jac)) <= tolerance:
         return _polished(look, product, first.x, tolerance), first.nit, 0
-    # Rounding of L, about 1e-16, hides gains below it, so that the trust region is let end and
-    # begun anew.
+    # Gains below the rounding of L, about 1e-16, make the trust region shrink to nothing: restart it.
     point, taken = first.x, 0
     for _ in range(4):
         second = minimize(
@@ -80,9 +80,9 @@ def _one(
 
 
 def _polished(look: _Look, product: _Product, point: np.ndarray, tolerance: float) -> np.ndarray:
-    """Where the gradient is small, one Newton step more, if it divides the gradient by ten.
+    """If the gradient is small, one more Newton step, kept if it divides the gradient by ten.
 
-    A small gradient alone leaves the point as far as ``‖∇L‖/λ_min`` from the minimum.
+    A small gradient alone may leave the point as far as ``‖∇L‖/λ_min`` from the minimum.
     """
     gradient = look(point)[1]
     if np.max(np.abs(gradient)) > tolerance:

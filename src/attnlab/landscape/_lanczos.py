@@ -1,6 +1,4 @@
-"""Lanczos' method with full reorthogonalisation, and what it says of eigenvalues: Ritz values with
-residuals.
-"""
+"""Lanczos' method with full reorthogonalisation, and Ritz values with residuals."""
 
 from __future__ import annotations
 
@@ -19,8 +17,8 @@ Matvec = Callable[[Array], Array]
 class Tridiagonal(NamedTuple):
     """``A Qᵀ = Qᵀ T + β_k q_{k+1} e_kᵀ`` with the rows of Q orthonormal and T tridiagonal.
 
-    - ``alphas``: (depth,), the diagonal of T; ``betas``: (depth,), below it; the last is β_k, which
-      lies outside of T;
+    - ``alphas``: (depth,), the diagonal of T; ``betas``: (depth,), its subdiagonal, followed by β_k,
+      which is not part of T;
     - ``basis``: Q, (depth, parameters).
     """
 
@@ -30,8 +28,7 @@ class Tridiagonal(NamedTuple):
 
 
 class Ritz(NamedTuple):
-    """Approximate eigenpairs, values ascending; within ``residuals[i]`` of ``values[i]`` lies an
-    eigenvalue.
+    """Approximate eigenpairs, ascending: an eigenvalue lies within ``residuals[i]`` of ``values[i]``.
 
     - ``values``: (depth,); ``residuals``: (depth,), ``‖A y − θ y‖ = β_k |s_k|``, up to rounding;
     - ``vectors``: (depth, parameters), a unit vector y per row;
@@ -46,13 +43,12 @@ class Ritz(NamedTuple):
 
 
 def lanczos(matvec: Matvec, start_vector: Float[Array, "parameters"], depth: int) -> Tridiagonal:
-    """``depth`` steps for a symmetric matrix of which only the products ``A v`` are known, in the
-    vector's own type.
+    """``depth`` steps for a symmetric matrix given by its products ``A v``, in the vector's type.
 
-    Every new vector is made orthogonal to all earlier ones, twice. Where the products span an
-    invariant space (β = 0, up to rounding) the method goes on with a fresh vector from a fixed key,
-    so that T falls into blocks and every row of the basis is a unit vector. It may be compiled and
-    mapped.
+    Every new vector is orthogonalised against all earlier ones, twice. When the vectors span an
+    invariant space (β = 0, up to rounding), the method continues with a random vector from a fixed
+    key: T then decomposes into blocks, and every row of the basis is a unit vector. Works under
+    ``jit`` and ``vmap``.
 
     >>> a = jnp.diag(jnp.array([1.0, 2.0, 5.0]))
     >>> t = lanczos(lambda v: a @ v, jnp.ones(3), 3)
@@ -79,6 +75,8 @@ def lanczos(matvec: Matvec, start_vector: Float[Array, "parameters"], depth: int
         w = jax.lax.cond(
             ended, lambda: jax.random.normal(jax.random.fold_in(key, i), (size,), dtype), lambda: w
         )
+        # A random replacement needs its own orthogonalisation; for w itself this only removes
+        # rounding.
         following = _unit(_orthogonal(_unit(_orthogonal(_unit(w), basis)), basis))
         betas = betas.at[i].set(jnp.where(ended, jnp.zeros_like(beta), beta))
         return alphas.at[i].set(alpha), betas, basis.at[i + 1].set(following, mode="drop"), largest
@@ -90,7 +88,7 @@ def lanczos(matvec: Matvec, start_vector: Float[Array, "parameters"], depth: int
 
 
 def ritz(t: Tridiagonal) -> Ritz:
-    """Eigenpairs of T, carried to the space of parameters.
+    """Eigenpairs of T, mapped to the space of parameters.
 
     >>> a = jnp.diag(jnp.arange(1.0, 101.0))
     >>> early = ritz(lanczos(lambda v: a @ v, jnp.ones(100), 5))
@@ -105,9 +103,7 @@ def ritz(t: Tridiagonal) -> Ritz:
 def residual(
     matvec: Matvec, value: Float[Array, ""], vector: Float[Array, "parameters"]
 ) -> Float[Array, ""]:
-    """``‖A y − θ y‖ / ‖y‖``, by one product more: what rounding leaves of the formula in
-    ``Ritz.residuals``.
-    """
+    """``‖A y − θ y‖ / ‖y‖`` by one more product; unlike ``Ritz.residuals`` it includes rounding."""
     return jnp.linalg.norm(matvec(vector) - value * vector) / jnp.linalg.norm(vector)
 
 

@@ -1,6 +1,4 @@
-"""Newton's method with the whole spectrum of the Hessian: downhill to a minimum, or to any
-stationary point.
-"""
+"""Newton's method with all eigenvalues of the Hessian: to a minimum, or to any stationary point."""
 
 from __future__ import annotations
 
@@ -13,20 +11,21 @@ from jaxtyping import Array, Bool, Float, Int
 
 from attnlab.landscape._problem import Problem
 
-# Each step tries all of these at once, as shares of the largest curvature.
+# Each step tries all of these dampings at once, relative to the largest curvature.
 _DAMPINGS = (0.0, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
 _FLOOR = 1e-13
-_NEAR = 1e-8  # of max(‖θ‖, 1): a shorter last step is not taken
-_FALL = 0.1  # of the gradient: what a step at a small gradient must reach, as Newton steps near their end do
+_NEAR = 1e-8  # relative to max(‖θ‖, 1): a shorter last step is not taken
+_FALL = (
+    0.1  # a step at a small gradient must reduce it to this share, as Newton's steps do at the end
+)
 
 Filter = Callable[[Array, Array], Array]
 
 
 class Descent(NamedTuple):
-    """Where a Newton iteration is: the point, what it minimises there, the gradient of L, and
-    whether it goes on.
+    """State of a Newton iteration: the point, its merit, the gradient of L, and whether it continues.
 
-    ``curvature`` is the smallest eigenvalue of the Hessian where the last step began.
+    ``curvature`` is the smallest eigenvalue of the Hessian before the last step.
     """
 
     theta: Float[Array, "parameters"]
@@ -43,10 +42,10 @@ def newton_minimum(
     """Saddle-free Newton (Dauphin et al. 2014): ``θ − V (|Λ| + μ)⁻¹ Vᵀ ∇L`` with ``∇²L = V Λ Vᵀ``.
 
     Of ten dampings μ the one with the smallest L is taken; among those equal up to rounding, the
-    one with the smallest gradient. At a stationary point with negative curvature the step goes
-    along it. Ends at ``‖∇L‖_∞ ≤ tolerance`` without negative curvature, where no step helps, or
-    after ``steps``. A small gradient alone leaves θ as far as ``‖∇L‖/λ_min`` from the minimum, so
-    steps longer than 1e-8 max(‖θ‖, 1) go on while each divides it by ten.
+    one with the smallest gradient. At a stationary point with negative curvature the step follows
+    that direction. Ends at ``‖∇L‖_∞ ≤ tolerance`` without negative curvature, when no step helps, or
+    after ``steps``. A small gradient alone may leave θ as far as ``‖∇L‖/λ_min`` from the minimum, so
+    steps longer than 1e-8 max(‖θ‖, 1) continue as long as each divides the gradient by ten.
     """
 
     def filtered(values: Array, damping: Array) -> Array:
@@ -58,8 +57,9 @@ def newton_minimum(
 def newton_stationary(
     problem: Problem, theta: Float[Array, "parameters"], *, tolerance: float, steps: int
 ) -> Descent:
-    """Levenberg–Marquardt on ``½‖∇L‖²``: ``θ − V Λ (Λ² + μ²)⁻¹ Vᵀ ∇L``; drawn to stationary points
-    of any kind.
+    """Levenberg–Marquardt on ``½‖∇L‖²``: ``θ − V Λ (Λ² + μ²)⁻¹ Vᵀ ∇L``.
+
+    It converges to stationary points of any kind.
     """
 
     def filtered(values: Array, damping: Array) -> Array:
@@ -125,7 +125,7 @@ def _descend(
 def _steps(
     values: Array, vectors: Array, gradient: Array, filtered: Filter
 ) -> Float[Array, "tries parameters"]:
-    """A step per damping; directions flat to rounding are left alone: the gradient there is noise."""
+    """A step per damping, without directions that are flat up to rounding: their gradient is noise."""
     largest = jnp.max(jnp.abs(values))
     dampings = jnp.asarray(_DAMPINGS, values.dtype) * largest
     weights = jax.vmap(filtered, in_axes=(None, 0))(values, dampings)
@@ -158,7 +158,7 @@ def _better(merit: Array, gradient: Array, old: Array, old_gradient: Array) -> B
 
 
 def _polishes(theta: Array, gradient: Array, at: Descent) -> Bool[Array, ""]:
-    """A step that is not negligible and after which next to nothing is left of the gradient."""
+    """Whether a step is not negligible and reduces the gradient to ``_FALL`` of its size."""
     far = jnp.linalg.norm(theta - at.theta) > _NEAR * jnp.maximum(jnp.linalg.norm(at.theta), 1.0)
     return far & (jnp.max(jnp.abs(gradient)) <= _FALL * jnp.max(jnp.abs(at.gradient)))
 

@@ -1,4 +1,4 @@
-"""The curvature as a product ``v ↦ ∇²L(θ) v``, of all parameters or of one group of them."""
+"""The curvature as a product ``v ↦ ∇²L(θ) v``, for all parameters or one group of them."""
 
 from __future__ import annotations
 
@@ -35,35 +35,32 @@ def groups(problem: Problem) -> dict[str, int]:
 
 
 def places_of(problem: Problem, group: str | None) -> Places:
-    """Where the parameters of a group lie; ``"head"`` is ``head.w1`` and ``head.w2`` together,
-    ``None`` is all.
-    """
+    """The indices of a group's parameters; ``"head"`` is ``head.w1`` and ``head.w2``, ``None`` all."""
     if group is None:
         return None
     names = list(groups(problem))
     chosen = {name for name in names if name == group or name.startswith(f"{group}.")}
     if not chosen:
         raise AttnlabError(
-            f"group={group!r}: no parameters of that name; there are {', '.join(names)}"
+            f"group={group!r}: no parameters of that name; expected one of {', '.join(names)}"
         )
     return jnp.asarray(np.flatnonzero([name in chosen for name in problem.names]), jnp.int32)
 
 
 def size_of(problem: Problem, places: Places) -> int:
-    """How many parameters the group has."""
+    """The number of parameters of the group."""
     return problem.parameters if places is None else places.shape[0]
 
 
 def at(problem: Problem, theta: Vector | None) -> Vector:
-    """The point asked for: the problem's start if none was given; refused if it does not fit."""
+    """The given point, checked; the problem's start by default."""
     if theta is None:
         return problem.start
     point = jnp.asarray(theta)
     if point.shape != problem.start.shape or point.dtype != problem.start.dtype:
         raise AttnlabError(
             f"theta has shape {point.shape} and type {point.dtype}; expected "
-            f"{problem.start.shape} and "
-            f"{problem.start.dtype}, as problem.start"
+            f"{problem.start.shape} and {problem.start.dtype}, as problem.start"
         )
     return point
 
@@ -71,8 +68,7 @@ def at(problem: Problem, theta: Vector | None) -> Vector:
 def curvature(problem: Problem, theta: Vector, places: Places = None) -> Callable[[Array], Array]:
     """``v ↦ P ∇²L(θ) Pᵀ v``, P the rows of the identity at ``places``.
 
-    What depends on θ alone is computed once, so that a product costs only its own share of a
-    gradient.
+    ``linearize`` computes once what depends on θ only, so each product costs less than a gradient.
     """
     _, product = jax.linearize(problem.gradient, theta)
     if places is None:

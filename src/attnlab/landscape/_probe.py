@@ -25,13 +25,11 @@ _DEFLATED = 8
 
 @dataclass(frozen=True)
 class Curvature(AbstractProbe):
-    """The curvature of the training loss at the recorded steps: its outermost eigenvalues, trace
-    and density.
+    """The curvature of the training loss at recorded steps: extreme eigenvalues, trace and density.
 
-    - ``sharpness``, ``smallest``: the outermost Ritz values of ``depth`` Lanczos steps from one
-      fixed random vector; λ_max is never below the first nor λ_min above the second (but for
-      rounding);
-    - ``sharpness_residual``, ``smallest_residual``: within so much of each lies an eigenvalue;
+    - ``sharpness``, ``smallest``: the extreme Ritz values of ``depth`` Lanczos steps from one fixed
+      random vector; up to rounding, λ_max is at least the first and λ_min at most the second;
+    - ``sharpness_residual``, ``smallest_residual``: an eigenvalue lies within this distance of each;
       small means converged;
     - ``edge``: ``λ_max·step_size/2``; plain descent is stable only below 1 (the edge of stability,
       docs/theory.md#c5). Nan at step 0 and in a flow, where no step has been taken;
@@ -39,11 +37,11 @@ class Curvature(AbstractProbe):
       with a few deflated dimensions; with ``nodes`` also ``node`` and ``weight`` (probe, place),
       quadratures of so many Lanczos steps whose mean over probes is the spectral density.
 
-    ``group`` takes the block of some parameters (``groups(problem)``), whose name is then added to
-    each of these. The curvature is that of the loss on *all* training data, without the optimiser's
-    weight decay, in the model's own trained parameters, also where training keeps reduced
-    coordinates. Each look costs ``depth + 3`` products of about two gradients each: ``every`` looks
-    only at steps that it divides, and leaves nan in the rows between.
+    ``group`` takes the block of some parameters (``groups(problem)``) and appends its name to each
+    variable. The curvature is that of the loss on *all* training data, without weight decay, in the
+    model's own trained parameters, even if training uses reduced coordinates. Each measurement
+    costs ``depth + 3`` products of about two gradients each: with ``every``, only steps that it
+    divides are measured, and the rows between are nan.
 
     >>> from attnlab.training import Every, GradientDescent, train_model
     >>> import equinox as eqx
@@ -98,7 +96,7 @@ class Curvature(AbstractProbe):
 
     @property
     def every_step(self) -> bool:
-        """It looks only when a row is recorded."""
+        """False: it is evaluated only when a row is recorded."""
         return False
 
     @property
@@ -141,7 +139,7 @@ class Curvature(AbstractProbe):
         return found | self._probed(product, start)
 
     def _probed(self, product: Callable[[Array], Array], start: Array) -> dict[str, Array]:
-        """Trace and density, where they were asked for."""
+        """Trace and density, if requested."""
         if not self.probes:
             return {}
         key, size = jax.random.fold_in(jax.random.key(self.seed), 1), start.shape[0]
@@ -156,10 +154,9 @@ class Curvature(AbstractProbe):
 
 @dataclass(frozen=True)
 class Parameters(InstantProbe):
-    """``theta``: all trained parameters in one vector, ordered as in ``Problem``: the path that a
-    surface shows.
+    """``theta``: all trained parameters in one vector, ordered as in ``Problem``.
 
-    For small models: a row has as many numbers as the model.
+    For paths on a surface, and for small models: a row has as many numbers as the model.
     """
 
     @property

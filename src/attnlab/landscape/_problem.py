@@ -1,6 +1,4 @@
-"""A loss as a function of one flat vector of parameters: what every measurement of the landscape
-works on.
-"""
+"""A loss as a function of one flat vector of parameters, for all measurements of the landscape."""
 
 from __future__ import annotations
 
@@ -23,15 +21,14 @@ DENSE_LIMIT = 2000  # parameters up to which the whole matrix is computed
 
 
 class Problem(eqx.Module):
-    """``L(θ) = loss(model(θ), data) + ½ λ ‖θ‖²``, θ all trained parameters of a model in one
-    vector, in its own type.
+    """``L(θ) = loss(model(θ), data) + ½ λ ‖θ‖²``, with all trained parameters in one vector θ.
 
     - ``loss(model, data) → scalar``; ``data``: any PyTree of arrays;
     - ``l2``: λ, on every trained parameter;
-    - ``trained(model)``: filter of what moves; by default every floating array outside ``Frozen``
-      modules.
+    - ``trained(model)``: filter of what is trained; by default every floating array outside
+      ``Frozen`` modules.
 
-    Nothing here changes the model that was given.
+    The given model is never changed.
 
     >>> from attnlab.models import BaselineConfig
     >>> model = BaselineConfig(numbers=3, hidden=2).init(jax.random.key(0))
@@ -68,7 +65,7 @@ class Problem(eqx.Module):
         moving, still = eqx.partition(chosen, eqx.is_inexact_array)
         leaves = jax.tree.leaves(moving)
         if not leaves:
-            raise AttnlabError("no floating array of the model is trained: nothing has a landscape")
+            raise AttnlabError("no floating array of the model is trained: expected at least one")
         kinds = {leaf.dtype for leaf in leaves}
         if len(kinds) > 1:
             raise AttnlabError(
@@ -87,12 +84,12 @@ class Problem(eqx.Module):
 
     @property
     def parameters(self) -> int:
-        """How many numbers θ has."""
+        """The number of parameters."""
         return self.start.shape[0]
 
     @property
     def trained(self) -> PyTree:
-        """The filter of what moves: true for every array of the model that θ holds."""
+        """The filter of trained arrays: true for every array of the model that is in θ."""
         moving = self.unravel(self.start)
         return jax.tree.map(
             lambda leaf: leaf is not None, moving, is_leaf=lambda leaf: leaf is None
@@ -103,19 +100,17 @@ class Problem(eqx.Module):
         return eqx.combine(self.unravel(theta), self.rest)
 
     def flatten(self, model: Any) -> Float[Array, "parameters"]:
-        """θ of another model of the same kind, such as one from another start; ``flatten(model(θ))
-        = θ``.
-        """
+        """θ of another model of the same kind and shapes; ``flatten(model(θ)) = θ``."""
         try:
             theta, unravel = ravel_pytree(eqx.filter(model, self.trained))
         except ValueError as error:
             raise AttnlabError(
-                f"a model of another structure than the problem's: {error}"
+                f"a model whose structure differs from the problem's: {error}"
             ) from None
         if unravel != self.unravel:
             raise AttnlabError(
-                "a model of other shapes, types or settings than the problem's; make one of its "
-                "kind"
+                "a model whose shapes, types or settings differ from the problem's; expected a "
+                "model of the same kind and sizes"
             )
         return theta
 
@@ -147,8 +142,7 @@ class Problem(eqx.Module):
 
 @dataclass(frozen=True)
 class MeanSquare:
-    """The loss ``mean r²`` with ``r = residuals(model, data)``: what Levenberg–Marquardt needs to
-    know of a loss.
+    """The loss ``mean r²`` with ``r = residuals(model, data)``, for Levenberg–Marquardt.
 
     >>> half = MeanSquare(lambda model, data: model * data - 2.0)
     >>> float(half(jnp.asarray(1.0), jnp.array([1.0, 3.0])))
@@ -172,9 +166,7 @@ squared_error = MeanSquare(differences)
 
 
 def cross_entropy(model: Any, data: PyTree) -> Array:
-    """Mean cross-entropy of ``model(x)``, logits of the classes, over ``data["x"]`` and class
-    numbers ``data["y"]``.
-    """
+    """Mean cross-entropy of the logits ``model(x)`` over ``data["x"]`` and class numbers ``data["y"]``."""
     logits = jax.vmap(model)(data["x"])
     return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, data["y"]))
 
@@ -184,7 +176,7 @@ def usual_loss(data: Any) -> Loss:
     if not isinstance(data, Mapping) or not {"x", "y"} <= set(data):
         named = sorted(map(str, data)) if isinstance(data, Mapping) else type(data).__name__
         raise AttnlabError(
-            f'data of {named}: expected {{"x": inputs, "y": targets}}, or give a loss of your own'
+            f'data of {named}: expected {{"x": inputs, "y": targets}}, or your own loss'
         )
     return (
         squared_error
@@ -194,7 +186,7 @@ def usual_loss(data: Any) -> Loss:
 
 
 def _names(moving: PyTree) -> tuple[str, ...]:
-    """For each parameter the name of the array that it belongs to."""
+    """The name of the array of each parameter."""
     names: list[str] = []
     for path, leaf in jax.tree_util.tree_leaves_with_path(moving):
         names += [jax.tree_util.keystr(path, simple=True, separator=".")] * leaf.size

@@ -1,5 +1,5 @@
-"""Word attention in the coordinates that its loss sees: where a certificate of it is possible
-(docs/theory.md#a2, docs/theory.md#b3).
+"""Word attention in the coordinates on which its loss depends, for certificates (docs/theory.md#a2,
+docs/theory.md#b3).
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from attnlab.models import Incidence, WordAttention, pool
 
 
 class ReducedWords(eqx.Module):
-    """Word attention without the directions in which its loss is flat whatever the data.
+    """Word attention without the directions in which its loss is flat for all data.
 
     - ``along``: (words,), the keys along the unit query, ``σ_w = κ_w·q/|q|``, so that ``s_w = |q|
-      σ_w``; ``None`` where the query moves too or the keys do not;
-    - ``table``: (words, r), the embeddings in an orthonormal basis Q of what the head reads, ``Y =
-      E Q``; ``None`` where the head moves too or the embeddings do not;
-    - ``base``: all else; of it only the trained parts that have no reduced coordinates move.
+      σ_w``; ``None`` if the query is trained, too, or the keys are not;
+    - ``table``: (words, r), the embeddings in an orthonormal basis Q of the span of the head's first
+      layer, ``Y = E Q``; ``None`` if the head is trained, too, or the embeddings are not;
+    - ``base``: everything else; only its trained parts without reduced coordinates are trained.
 
-    Lengths are kept: at a stationary point with a penalty ``‖K‖² = ‖σ‖²`` and ``‖E‖² = ‖Y‖²``,
-    since what is left out is penalised and nothing else. There the curvature is exactly λ and bends
-    with nothing: a certificate in these coordinates is one of the whole model.
+    Lengths are preserved: at a stationary point with a penalty ``‖K‖² = ‖σ‖²`` and ``‖E‖² = ‖Y‖²``,
+    since the omitted directions are only penalised. Their curvature is exactly λ, without coupling
+    to others, so a certificate in these coordinates is one of the whole model.
     """
 
     along: Float[Array, "words"] | None
@@ -38,8 +38,9 @@ class ReducedWords(eqx.Module):
 
     @classmethod
     def of(cls, model: WordAttention) -> ReducedWords:
-        """The model's own point; what its keys have across the query, and its embeddings beyond the
-        head, is lost.
+        """The reduced coordinates of a model.
+
+        Key components orthogonal to the query, and embeddings outside the head's span, are dropped.
         """
         moves = set(model.trained)
         along = table = basis = None
@@ -52,7 +53,7 @@ class ReducedWords(eqx.Module):
         return cls(along, table, basis, model)
 
     def expand(self) -> WordAttention:
-        """The word attention that it stands for, of the smallest norm."""
+        """The word attention of smallest norm with these coordinates."""
         model = self.base
         if self.along is not None:
             unit = model.query / jnp.linalg.norm(model.query)
@@ -71,7 +72,7 @@ class ReducedWords(eqx.Module):
         return jax.vmap(base.head.finish)(pool(scores, table, incidence))
 
     def hidden_spaces(self) -> list[Space]:
-        """What may still be turned: query with keys, embeddings with head, where both move."""
+        """The spaces that may still be rotated: query and keys, embeddings and head."""
         return word_spaces(
             self.base, lambda model: model.base, lambda model, base: _rebased(model, base)
         )
@@ -81,7 +82,7 @@ def reduced_problem(model: WordAttention, corpus: Corpus, *, l2: float) -> Probl
     """The landscape of word attention with a penalty on every trained part, in reduced coordinates.
 
     ``problem.model(theta).expand()`` is the word attention of a point. Without a penalty (``l2=0``)
-    curvature can be looked at, but cross-entropy has no stationary point: weights escape.
+    curvature can be measured, but cross-entropy has no stationary point: weights escape to infinity.
 
     >>> from attnlab.landscape import certify, groups, minimise
     >>> from attnlab.models import WordAttentionConfig

@@ -1,6 +1,4 @@
-"""Hidden spaces of a model that may be turned without changing its output: what symmetry and
-alignment work on.
-"""
+"""Hidden spaces of a model that may be transformed without changing its output."""
 
 from __future__ import annotations
 
@@ -29,18 +27,19 @@ Matrices = list[Any]
 
 @dataclass(frozen=True)
 class Space:
-    """A space of ``size`` dimensions inside a model: ``M`` on its primal matrices and ``M⁻ᵀ`` on
-    its dual ones leave the model's output alone, for every invertible M; with l2 the loss stays
-    only if M is a rotation or reflection.
+    """A space of ``size`` dimensions inside a model.
 
-    - ``read(model)`` → (primal, dual), two lists of matrices (size, any), one of their columns per
-      vector of the space;
-    - ``write(model, primal, dual)`` → the model with other ones;
-    - ``turns``: whether M may be a rotation or reflection; else it is a positive factor;
+    ``M`` on its primal matrices and ``M⁻ᵀ`` on its dual ones do not change the model's output, for
+    every invertible M. With l2, the loss is unchanged only if M is a rotation or reflection.
+
+    - ``read(model)`` → (primal, dual), two lists of matrices (size, any), a column per vector of the
+      space;
+    - ``write(model, primal, dual)`` → the model with these matrices;
+    - ``turns``: whether M may be a rotation or reflection; otherwise it is a positive factor;
     - ``meets_head``: whether the dual matrix is w₁ of the head, a column per word and hidden unit,
       units last.
 
-    A model of one's own says what its spaces are by a method ``hidden_spaces() → list[Space]``.
+    Your own model declares its spaces by a method ``hidden_spaces() → list[Space]``.
     """
 
     name: str
@@ -59,11 +58,12 @@ class Space:
 
 
 def hidden_spaces(model: Any) -> list[Space]:
-    """The spaces of a model: of queries and keys and of values, in every layer; of a unit's scale
-    if φ is ReLU; of word attention query with keys, and embeddings with a linear head.
+    """The hidden spaces of a model.
 
-    The values of an inner layer have one only in a stack without residual sums, which would tie
-    them to the input. A model that is not known has none, unless it has a method ``hidden_spaces``.
+    In every layer: queries with keys, and values; the scale of each unit if φ is ReLU; in word
+    attention: query with keys, and embeddings with a linear head. The values of an inner layer have
+    a space only without residual sums, which would tie them to the input. An unknown model has none,
+    unless it has a method ``hidden_spaces``.
 
     >>> import jax
     >>> from attnlab.models import SelfAttentionConfig
@@ -91,10 +91,9 @@ def hidden_spaces(model: Any) -> list[Space]:
 def word_spaces(
     model: WordAttention, find: Callable[[Any], Any], put: Callable[[Any, Any], Any]
 ) -> list[Space]:
-    """The spaces of word attention inside another model: of query and keys, and of embeddings and a
-    linear first layer.
+    """The spaces of word attention inside another model.
 
-    ``find(whole)`` is the word attention and ``put(whole, words)`` the whole with another one.
+    ``find(whole)`` returns the word attention, ``put(whole, words)`` the whole with another one.
     """
 
     def attending(m: Any, first: Matrices, second: Matrices) -> Any:
@@ -136,9 +135,7 @@ def _first_layer(head: Any) -> Array:
 
 
 def head_of(model: Any) -> Callable[[Any], Baseline] | None:
-    """Where the two-layer network of a model is, whose hidden units may be exchanged; ``None`` if
-    there is none.
-    """
+    """The accessor of a model's two-layer network, whose hidden units may be permuted, or ``None``."""
     if isinstance(model, Baseline):
         return lambda m: m
     return (lambda m: m.head) if isinstance(getattr(model, "head", None), Baseline) else None
@@ -149,12 +146,12 @@ def _stack(model: Any, layers: Callable[[Any], list[Any]], residual: bool) -> li
     inner = [] if residual else [_between(i, layers, model) for i in range(last)]
     attending = [_queries(i, layers, model) for i in range(last + 1)]
     values = _values(f"values of layer {last}", lambda m: layers(m)[last].w_value, model)
-    # Inner values come first: an alignment that has settled them can settle what reads them.
+    # Inner values come first: alignment works from the input on.
     return [*inner, *attending, values, *_units(model.head, lambda m: m.head)]
 
 
 def _queries(i: int, layers: Callable[[Any], list[Any]], model: Any) -> Space:
-    """``(w_K x)ᵀ(w_Q x)`` stays if w_Q is turned by M and w_K by M⁻ᵀ."""
+    """``(w_K x)ᵀ(w_Q x)`` does not change if w_Q is multiplied by M and w_K by M⁻ᵀ."""
 
     def write(m: Any, first: Matrices, second: Matrices) -> Any:
         return eqx.tree_at(
@@ -190,7 +187,7 @@ def _known_between(i: int, model: KnownWeights) -> Space:
 
 
 def _inner(name: str, value: Callable, inputs: Callable, model: Any) -> Space:
-    """The values of a layer whose only readers are the columns of the next layer's matrices."""
+    """The values of a layer that only the next layer's matrices read."""
 
     def write(m: Any, first: Matrices, second: Matrices) -> Any:
         return eqx.tree_at(
@@ -219,9 +216,7 @@ def _values(name: str, value: Callable, model: Any) -> Space:
 
 
 def _units(head: Baseline, where: Callable[[Any], Baseline]) -> list[Space]:
-    """The scale between the two layers of every ReLU unit: one dimension each, and none for a
-    smooth activation.
-    """
+    """The scale of every ReLU unit, one dimension each; none for a smooth activation."""
     if not math.isinf(head.sharpness):
         return []
     return [_unit(j, where) for j in range(head.w1.shape[1])]
@@ -239,7 +234,7 @@ def _unit(j: int, where: Callable[[Any], Baseline]) -> Space:
 
 
 def _set(matrix: Any, row: int, values: Any) -> Any:
-    """A copy with another row, of numpy or of JAX."""
+    """A copy of a NumPy or JAX matrix with one row replaced."""
     if hasattr(matrix, "at"):
         return matrix.at[row].set(values)
     copy = matrix.copy()

@@ -1,6 +1,4 @@
-"""Eigenvalues of the curvature: all of them from the dense matrix, or the outermost by Lanczos,
-each with its bound.
-"""
+"""Eigenvalues of the curvature: all from the dense matrix, or the extreme ones by Lanczos."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ class Spectrum:
 
     - ``values``: (size,), ascending, in float64; ``vectors``: (size, size), the unit eigenvectors
       in rows;
-    - ``error``: no value is further than this from an eigenvalue of the matrix that was computed.
+    - ``error``: the largest distance of a value from an eigenvalue of the computed matrix.
     """
 
     values: np.ndarray
@@ -64,13 +62,12 @@ class Spectrum:
 
 @dataclass(frozen=True)
 class Eigenvalue:
-    """A Ritz value θ with residual r: within r of it lies an eigenvalue.
+    """A Ritz value θ with residual r: an eigenvalue lies within r of it.
 
-    What is proved has a direction: the k-th largest eigenvalue is *at least* ``θ − r``, the k-th
-    smallest *at most* ``θ + r``. That nothing lies beyond is not proved: a start vector may be
-    orthogonal to an eigenvector, and of a repeated eigenvalue one copy is seen. ``converged`` says
-    that r is within the tolerance; a value that is not converged is only its bound, and ``settled``
-    refuses to hand it out.
+    The proved bound is one-sided: the k-th largest eigenvalue is *at least* ``θ − r``, the k-th
+    smallest *at most* ``θ + r``. It is not proved that nothing lies beyond: a start vector may be
+    orthogonal to an eigenvector, and of a repeated eigenvalue one copy is found. ``converged``: r is
+    within the tolerance. Otherwise only the bound is valid, and ``settled`` raises an error.
     """
 
     name: str
@@ -86,7 +83,7 @@ class Eigenvalue:
 
     @property
     def settled(self) -> float:
-        """The value, for comparisons; refused where it has not converged."""
+        """The value, for comparisons; an error if it has not converged."""
         if not self.converged:
             raise AttnlabError(f"{self}: it must not be compared; raise max_depth")
         return self.value
@@ -99,8 +96,7 @@ class Eigenvalue:
 
 @dataclass(frozen=True, eq=False)
 class Extremes:
-    """The outermost eigenvalues: ``largest`` from the top down, ``smallest`` from the bottom up,
-    ``k`` of each.
+    """The extreme eigenvalues, ``k`` of each: ``largest`` descending, ``smallest`` ascending.
 
     - ``largest_vectors``, ``smallest_vectors``: (k, size), unit vectors in rows;
     - ``depth``: Lanczos steps, ``seed``: of the start vector, ``size``: parameters of the whole or
@@ -132,8 +128,8 @@ def exact_spectrum(
 ) -> Spectrum:
     """All eigenvalues of ``∇²L(θ)`` from the dense matrix; up to 2000 parameters.
 
-    ``theta`` is the problem's start by default; ``group`` names a part of the parameters
-    (``groups(problem)``), whose block of the matrix is then taken.
+    ``theta`` is the problem's start by default; ``group`` selects a block of the matrix, that of some
+    parameters (``groups(problem)``).
 
     >>> problem = quadratic(jnp.diag(jnp.array([3.0, -1.0, 2.0])))
     >>> exact_spectrum(problem).values.tolist()
@@ -165,7 +161,7 @@ def spectrum_of(matrix: np.ndarray, group: str | None = None) -> Spectrum:
 
 
 def quadratic(matrix: Float[Array, "n n"], l2: float = 0.0) -> Problem:
-    """The problem ``L(θ) = ½ θᵀAθ`` from θ = 0, whose curvature is known: for checks.
+    """The problem ``L(θ) = ½ θᵀAθ`` at θ = 0, with known curvature: for tests.
 
     >>> float(quadratic(jnp.eye(2)).value(jnp.array([1.0, 2.0])))
     2.5
@@ -189,14 +185,13 @@ def extremes(
     ends: Literal["both", "largest", "smallest"] = "both",
     seed: int = 0,
 ) -> Extremes:
-    """The ``k`` largest and ``k`` smallest eigenvalues of ``∇²L(θ)`` by Lanczos from a random
-    start.
+    """The ``k`` largest and ``k`` smallest eigenvalues of ``∇²L(θ)``, by Lanczos.
 
-    - ``depth``: steps to begin with, doubled up to ``max_depth`` until every residual is at most
-      ``tolerance`` times the largest |θ| (1e-10 in float64, 1e-5 in float32 unless told otherwise);
-    - ``ends``: which end must converge; both are reported, each value with its own mark.
+    - ``depth``: initial number of steps, doubled up to ``max_depth`` until every residual is at most
+      ``tolerance`` times the largest |θ| (by default 1e-10 in float64, 1e-5 in float32);
+    - ``ends``: which end must converge; both are reported, each value with ``converged``.
 
-    A residual is that of the computed vector, by one product more: rounding is in it.
+    Residuals are computed by one more product with the final vectors, so they include rounding.
 
     >>> a = jnp.diag(jnp.arange(1.0, 101.0))
     >>> found = extremes(quadratic(a), k=2)
@@ -216,7 +211,7 @@ def extremes(
     start = jax.random.normal(jax.random.key(seed), (size,), kind)
     steps = min(max(depth, 2 * k), size)
     while True:
-        _check_room(steps, size, kind.itemsize)
+        _check_memory(steps, size, kind.itemsize)
         values, residuals, vectors = map(
             np.asarray, _outer(problem, point, places, start, steps, min(k, steps))
         )
@@ -247,11 +242,11 @@ def _name(i: int, end: int) -> str:
     return first if i == 0 else f"{first}, number {i + 1} from there"
 
 
-def _check_room(depth: int, size: int, width: int) -> None:
-    if depth * size * width > _BASIS_BYTES:
+def _check_memory(depth: int, size: int, itemsize: int) -> None:
+    need = depth * size * itemsize
+    if need > _BASIS_BYTES:
         raise AttnlabError(
-            f"{depth} Lanczos vectors of {size} parameters need "
-            f"{depth * size * width / 2**30:.1f} GiB, more than "
+            f"{depth} Lanczos vectors of {size} parameters need {need / 2**30:.1f} GiB, more than "
             f"{_BASIS_BYTES / 2**30:.0f}; lower max_depth, or take one group of parameters"
         )
 
@@ -266,15 +261,11 @@ def _dense(problem: Problem, theta: Vector, places: Places) -> Float[Array, "siz
 def _outer(
     problem: Problem, theta: Vector, places: Places, start: Vector, depth: int, k: int
 ) -> tuple[Float[Array, "2 k"], Float[Array, "2 k"], Float[Array, "2 k size"]]:
-    """The k lowest (first row, ascending) and k highest (second row, descending) Ritz pairs with
-    their residuals.
-    """
+    """Ritz pairs with residuals: the k smallest (row 0, ascending), the k largest (row 1, descending)."""
     product = curvature(problem, theta, places)
     found = ritz(lanczos(product, start, depth))
     order = jnp.stack([jnp.arange(k), depth - 1 - jnp.arange(k)])
     values, vectors = found.values[order], found.vectors[order]
     flat = vectors.reshape(2 * k, -1)
-    actual = jax.lax.map(lambda pair: residual(product, *pair), (values.reshape(-1), flat)).reshape(
-        2, k
-    )
-    return values, jnp.maximum(actual, found.residuals[order]), vectors
+    actual = jax.lax.map(lambda pair: residual(product, *pair), (values.reshape(-1), flat))
+    return values, jnp.maximum(actual.reshape(2, k), found.residuals[order]), vectors

@@ -1,5 +1,5 @@
-"""Stationary points from many starts: minima by BFGS or Levenberg–Marquardt and Newton's method,
-saddles by ‖∇L‖².
+"""Stationary points from many starts: minima by BFGS or Levenberg–Marquardt and Newton, saddles by
+‖∇L‖².
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from attnlab.landscape._problem import DENSE_LIMIT, MeanSquare, Problem
 Method = Literal["bfgs", "lm", "newton", "krylov"]
 Starts = Float[Array | np.ndarray, "starts parameters"]
 TOLERANCE = 1e-8
-ESCAPED = 10.0  # without a penalty: this many times the norm of the start, or of 1
+ESCAPED = 10.0  # weights escape if, without a penalty, ‖θ‖ grows by this factor (from at least 1)
 
 _Out = TypeVar("_Out")
 _First = Callable[[Problem, Array, int], tuple[Array, Array]]
@@ -38,24 +38,23 @@ def minimise(
     steps: int = 2000,
     newton_steps: int = 200,
 ) -> xr.Dataset:
-    """Minimise ``L`` from every start (starts, parameters) until ``‖∇L‖_∞ ≤ tolerance``, in
-    float64.
+    """Minimise ``L`` from every start (starts, parameters) until ``‖∇L‖_∞ ≤ tolerance``.
 
-    - ``"bfgs"``: optimistix' BFGS of at most ``steps`` steps; ``"lm"``: its Levenberg–Marquardt,
-      for a ``MeanSquare`` loss; ``"newton"``: nothing first. Each is followed by saddle-free
-      Newton, of at most ``newton_steps`` steps;
-    - a start that fails is begun anew with the next of bfgs, lm (if the loss allows) and newton,
-      but not where ``l2 = 0``: there the weights mostly escape, which is said and not tried again;
-    - ``"krylov"``: L-BFGS, then Newton with conjugate gradients, by products ``∇²L v`` alone. The
-      choice above 2000 parameters, where the others would need the whole matrix.
+    - ``"bfgs"``: Optimistix' BFGS with at most ``steps`` steps; ``"lm"``: its Levenberg–Marquardt,
+      for a ``MeanSquare`` loss; ``"newton"``: neither. Each is followed by at most ``newton_steps``
+      steps of saddle-free Newton;
+    - a start that fails is repeated with the next of bfgs, lm (if the loss allows) and newton, but
+      not if ``l2 = 0``: weights then mostly escape, which ``status`` reports;
+    - ``"krylov"``: L-BFGS, then Newton with conjugate gradients, by products ``∇²L v``. The default
+      above 2000 parameters, where the others would need the whole matrix.
 
     The data set has along ``start``: ``theta``; ``value`` L; ``loss`` without the penalty;
-    ``gradient`` ``‖∇L‖_∞``; ``norm`` ``‖θ‖``; ``steps`` and ``newton_steps``; ``method``, the one
-    that ended it; ``status``: ``"stationary"``, ``"weights escape"`` (``l2 = 0`` and ‖θ‖ grew
-    tenfold, from 1 at least), ``"not converged"``. Whether a stationary point is a minimum says
-    ``certify``.
+    ``gradient`` ``‖∇L‖_∞``; ``norm`` ``‖θ‖``; ``steps`` and ``newton_steps``; ``method``, the last
+    one used; ``status``: ``"stationary"``, ``"weights escape"`` (``l2 = 0`` and ‖θ‖ grew tenfold,
+    from at least 1), ``"not converged"``. ``certify`` decides whether a stationary point is a
+    minimum. Everything is computed in float64.
 
-    Starts run one after the other in one compiled loop: start k alone gives the very bits of start
+    Starts run one after the other in one compiled loop: start k alone is bit for bit equal to start
     k among others.
 
     >>> from attnlab.landscape import squared_error
@@ -77,40 +76,39 @@ def minimise(
             "method='lm' needs a loss that is a mean of squares; give MeanSquare(residuals), or "
             "take 'bfgs'"
         )
-    begun = _checked(problem, starts)
-    found = _run(problem, begun, method, tolerance, steps, newton_steps)
+    points = _checked(problem, starts)
+    found = _run(problem, points, method, tolerance, steps, newton_steps)
     for following in _fallbacks(problem, method):
         again = found["gradient"].values > tolerance
         if not again.any():
             break
-        # Those that are done start where they are: they end at once, and nothing is compiled for
-        # another number.
+        # Finished starts begin at their end and stop at once: a smaller number of starts would
+        # compile again.
         restarted = jnp.where(
-            jnp.asarray(again)[:, None], begun, jnp.asarray(found["theta"].values)
+            jnp.asarray(again)[:, None], points, jnp.asarray(found["theta"].values)
         )
         other = _run(problem, restarted, following, tolerance, steps, newton_steps)
         found = xr.where(xr.DataArray(again, dims="start"), other, found)
-    return _labelled(problem, found, begun, tolerance, method)
+    return _labelled(problem, found, points, tolerance, method)
 
 
 def find_saddles(
     problem: Problem, starts: Starts, *, tolerance: float = TOLERANCE, newton_steps: int = 1000
 ) -> xr.Dataset:
-    """Stationary points of any kind from every start, by Levenberg–Marquardt on ``½‖∇L‖²``; as
-    ``minimise`` returns.
+    """Stationary points of any kind from every start, by Levenberg–Marquardt on ``½‖∇L‖²``.
 
-    A start that ends "not converged" lies at a minimum of ``‖∇L‖`` that is no stationary point: a
-    half or so do.
+    Returns the data set of ``minimise``. A start that ends "not converged" is at a minimum of
+    ``‖∇L‖`` that is not a stationary point of L; about half of them are.
 
     >>> from attnlab.landscape import quadratic
     >>> found = find_saddles(quadratic(jnp.diag(jnp.array([2.0, -1.0]))), jnp.ones((1, 2)))
     >>> found.status.values.tolist(), bool(abs(found.theta).max() < 1e-8)
     (['stationary'], True)
     """
-    begun = _checked(problem, starts)
-    theta, taken = _saddles(problem, begun, tolerance, newton_steps)
+    points = _checked(problem, starts)
+    theta, taken = _saddles(problem, points, tolerance, newton_steps)
     found = _measured(problem, theta, jnp.zeros_like(taken), taken, "gradient norm")
-    return _labelled(problem, found, begun, tolerance, "gradient norm")
+    return _labelled(problem, found, points, tolerance, "gradient norm")
 
 
 def _fallbacks(problem: Problem, method: Method) -> list[Method]:
@@ -121,18 +119,18 @@ def _fallbacks(problem: Problem, method: Method) -> list[Method]:
 
 
 def _checked(problem: Problem, starts: Starts) -> Float[Array, "starts parameters"]:
-    begun = jnp.asarray(starts)
-    if begun.ndim != 2 or not len(begun) or begun.shape[1] != problem.parameters:
+    points = jnp.asarray(starts)
+    if points.ndim != 2 or not len(points) or points.shape[1] != problem.parameters:
         raise AttnlabError(
-            f"starts of shape {begun.shape}: expected (starts, {problem.parameters}), a point per "
+            f"starts of shape {points.shape}: expected (starts, {problem.parameters}), a point per "
             "row"
         )
-    if begun.dtype != jnp.float64 or problem.start.dtype != jnp.float64:
+    if points.dtype != jnp.float64 or problem.start.dtype != jnp.float64:
         raise AttnlabError(
-            f"starts are {begun.dtype}, the model {problem.start.dtype}; a gradient of 1e-8 needs "
-            "float64 in both"
+            f"starts are {points.dtype}, the model {problem.start.dtype}; expected float64 in both, "
+            "for gradients of 1e-8"
         )
-    return begun
+    return points
 
 
 def _run(
@@ -153,7 +151,7 @@ def _minima(
 ) -> tuple[Float[Array, "starts parameters"], Int[Array, "starts"], Int[Array, "starts"]]:
     def one(theta: Array) -> tuple[Array, Array, Array]:
         first, taken = _FIRST[method](problem, theta, steps)
-        # A first method that ran off to nan or upwards is forgotten.
+        # Discard the result of a first method that diverged or went up.
         better = problem.value(first) <= problem.value(theta)
         at = newton_minimum(
             problem, jnp.where(better, first, theta), tolerance=tolerance, steps=newton_steps
@@ -173,9 +171,7 @@ def _saddles(problem: Problem, starts: Array, tolerance: float, steps: int) -> t
 
 
 def _each(one: Callable[[Array], _Out], starts: Array) -> _Out:
-    """One start after the other. A loop of one turn would be unrolled and round differently, so it
-    never has one.
-    """
+    """One start after the other. XLA would unroll a loop of one turn, and round differently."""
     if len(starts) > 1:
         return jax.lax.map(one, starts)
     return jax.tree.map(lambda leaf: leaf[:1], jax.lax.map(one, jnp.concatenate([starts, starts])))
@@ -238,12 +234,12 @@ def _measured(
 
 
 def _labelled(
-    problem: Problem, found: xr.Dataset, begun: Array, tolerance: float, method: str
+    problem: Problem, found: xr.Dataset, points: Array, tolerance: float, method: str
 ) -> xr.Dataset:
-    """With the status, the names of the parameters and how it was asked."""
+    """The data set with status, names of parameters, and settings."""
     still = found["gradient"].values <= tolerance
     away = found["norm"].values > ESCAPED * np.maximum(
-        np.linalg.norm(np.asarray(begun), axis=1), 1.0
+        np.linalg.norm(np.asarray(points), axis=1), 1.0
     )
     status = np.where(
         still,
@@ -251,7 +247,7 @@ def _labelled(
         np.where(away & (float(problem.l2) == 0), "weights escape", "not converged"),
     )
     found = found.assign(status=("start", status)).assign_coords(
-        start=np.arange(len(begun)), name=("parameter", np.array(problem.names))
+        start=np.arange(len(points)), name=("parameter", np.array(problem.names))
     )
     return found.assign(method=found["method"].astype(str)).assign_attrs(
         l2=float(problem.l2), tolerance=tolerance, method=method

@@ -1,6 +1,4 @@
-"""Slices of the loss: along one direction or over a plane, with coordinates, and a path's distance
-from the plane.
-"""
+"""Slices of the loss along one or two directions, and projections of paths onto them."""
 
 from __future__ import annotations
 
@@ -43,12 +41,10 @@ class Surface:
         return self.data.loss
 
     def project(self, path: Float[np.ndarray, "steps parameters"]) -> xr.Dataset:
-        """A path in the plane's coordinates, nearest point by point, and how far from the plane it
-        runs.
+        """The projection of a path onto the plane, and its distance from the plane.
 
-        ``a`` (and ``b``) by ``point``; ``distance``: ‖what the plane does not hold‖; ``away``: the
-        distance from the centre as a whole. A picture of a path is true only where the distance is
-        small against ``away``.
+        ``a`` (and ``b``) by ``point``; ``distance`` from the plane; ``away``: distance from the
+        centre. A picture of a path is faithful only where ``distance`` is small against ``away``.
 
         >>> from attnlab.landscape import quadratic
         >>> flat = surface(quadratic(jnp.eye(3)), directions=jnp.eye(3)[:2], points=3)
@@ -89,12 +85,10 @@ def surface(
     span: float | tuple[float, float] = 1.0,
     points: int = 51,
 ) -> Surface:
-    """The loss on a grid from −span to span along one or two ``directions`` (rows), with ``points``
-    in each.
+    """The loss on a grid from −span to span along one or two ``directions`` (rows).
 
-    ``points`` is odd, so that the centre is on the grid, where the value is the loss. The model
-    that the problem was made of is never changed. Memory is bounded: points are computed in
-    batches.
+    ``points`` per direction must be odd, so that the centre is on the grid. The model is never
+    changed. Points are computed in batches, to bound memory.
 
     >>> from attnlab.landscape import quadratic
     >>> found = surface(quadratic(jnp.diag(jnp.array([2.0, 4.0]))), directions=jnp.eye(2), points=3)
@@ -136,7 +130,7 @@ def values_at(
     directions: Directions,
     places: Float[Array, "points directions"],
 ) -> Float[Array, "points"]:
-    """``L(θ + places·directions)`` of every row of places, some points at once."""
+    """``L(θ + places·directions)`` for every row of places, in batches."""
     batch = int(np.clip(_BATCH_NUMBERS // problem.parameters, 1, 32))
     return _values(problem, theta, directions, places, batch)
 
@@ -156,13 +150,11 @@ def filter_directions(
     seed: int = 0,
     inputs: Mapping[str, int] | None = None,
 ) -> Directions:
-    """Random directions of which every filter is as long as that of θ (Li et al., 2018): (count,
-    parameters).
+    """Random directions, (count, parameters), with filters as long as those of θ (Li et al., 2018).
 
-    A filter is what feeds one neuron: of a weight matrix what belongs to one output, of embeddings
-    and keys one word, an array of one axis as a whole. ``inputs`` says, for arrays by name, which
-    axis runs over inputs where that is not the usual one (ours: the first, Equinox's ``weight``:
-    the last).
+    A filter is the input of one neuron: in a weight matrix the weights of one output, in embeddings
+    and keys one word, otherwise the whole array. ``inputs`` gives, for arrays by name, the axis of
+    inputs if it is not the usual one (ours: the first; Equinox's ``weight``: the last).
 
     >>> from attnlab.landscape import squared_error
     >>> from attnlab.models import BaselineConfig
@@ -191,7 +183,7 @@ def filter_directions(
 def _filter_axes(
     problem: Problem, name: str, ndim: int, inputs: Mapping[str, int]
 ) -> tuple[int, ...]:
-    """The axes over which one filter extends."""
+    """The axes of one filter."""
     if ndim < 2:
         return tuple(range(ndim))
     if ndim > 2:
@@ -204,16 +196,14 @@ def _filter_axes(
 def eigen_directions(
     problem: Problem, theta: Vector | None = None, *, count: int = 2, seed: int = 0
 ) -> Directions:
-    """Unit eigenvectors of the ``count`` largest eigenvalues of the curvature; refused where not
-    converged.
-    """
+    """Unit eigenvectors of the ``count`` largest eigenvalues; an error if they have not converged."""
     if problem.parameters <= DENSE_LIMIT:
         return jnp.asarray(
             exact_spectrum(problem, theta).vectors[::-1][:count], problem.start.dtype
         )
     found = extremes(problem, theta, k=count, ends="largest", seed=seed)
     for value in found.largest:
-        _ = value.settled
+        _ = value.settled  # raises an error
     return jnp.asarray(found.largest_vectors)
 
 
@@ -226,7 +216,7 @@ def path_directions(path: Float[np.ndarray, "steps parameters"], *, count: int =
     path = np.asarray(path)
     if len(path) <= count:
         raise AttnlabError(
-            f"a path of {len(path)} points has no {count} directions; record more of it"
+            f"a path of {len(path)} points: expected at least {count + 1} for {count} directions"
         )
     rows = np.linalg.svd(path - path[-1][None, :], full_matrices=False)[2][:count]
     return jnp.asarray(rows * np.sign(rows[np.arange(count), np.abs(rows).argmax(1)])[:, None])

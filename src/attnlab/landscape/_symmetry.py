@@ -1,6 +1,4 @@
-"""The directions in which symmetry makes a loss exactly flat, counted from the actual tangent
-vectors.
-"""
+"""Zero modes: directions in which symmetry makes a loss exactly flat, from its tangent vectors."""
 
 from __future__ import annotations
 
@@ -19,20 +17,19 @@ from attnlab.landscape._operator import at
 from attnlab.landscape._problem import Problem
 from attnlab.landscape._spaces import Space, hidden_spaces
 
-_SHORT = 1e-7  # of ‖θ‖: a tangent no longer than this is none
-_FLAT = 1e-6  # of ‖∇²L‖: a tangent curved by more than this is none
+_SHORT = 1e-7  # relative to ‖θ‖: shorter tangents do not count
+_FLAT = 1e-6  # relative to ‖∇²L‖: tangents with more curvature do not count
 _POWER_STEPS = 12
 
 
 def tangents(
     problem: Problem, theta: Float[Array, "parameters"]
 ) -> Float[np.ndarray, "tangents parameters"]:
-    """Directions of the orbit of θ: ``(A W, −Aᵀ W′)`` for every hidden space with primal W and dual
-    W′.
+    """Tangents of the orbit of θ: ``(A W, −Aᵀ W′)`` for every hidden space with primal W and dual W′.
 
-    With l2 the A are the antisymmetric matrices, size·(size − 1)/2 per space; without, all size² of
-    them. A tangent that would move what is not trained is left out. They may depend on each other:
-    ``zero_modes`` counts.
+    With l2 the A are the antisymmetric matrices, size·(size − 1)/2 per space; without, all size²
+    matrices. Tangents that would change untrained arrays are left out. Tangents may be linearly
+    dependent: ``zero_modes`` counts the independent ones.
 
     >>> from attnlab.landscape import squared_error
     >>> from attnlab.models import SelfAttentionConfig
@@ -55,13 +52,12 @@ def zero_modes(
     given: Float[Array | np.ndarray, "tangents parameters"] | None = None,
     hessian: Float[np.ndarray, "parameters parameters"] | None = None,
 ) -> Float[np.ndarray, "modes parameters"]:
-    """Orthonormal directions in which symmetry makes ``∇²L`` vanish at a stationary point θ; their
-    number is counted.
+    """Orthonormal directions in which symmetry makes ``∇²L`` vanish at a stationary point θ.
 
-    They span the tangents: of the model's spaces, or those that are ``given``. Where weights are
-    rank-deficient there are fewer than the formula says. A direction counts if its tangent is
+    They span the tangents of the model's spaces, or the ``given`` ones. If weights are
+    rank-deficient, there are fewer than the formula predicts. A direction counts if its tangent is
     longer than 1e-7 ‖θ‖ and if ``‖∇²L u‖`` is at most 1e-6 ``‖∇²L‖``. Given tangents that are not
-    flat are refused: they would hide curvature. ``hessian``: ``∇²L(θ)``, where it is known already.
+    flat are an error: they would hide curvature. ``hessian``: ``∇²L(θ)``, if it is known already.
     """
     theta = at(problem, theta)
     own = tangents(problem, theta) if given is None else np.asarray(given, np.float64)
@@ -84,7 +80,7 @@ def zero_modes(
     flat = np.asarray(bent) <= _FLAT * float(largest)
     if given is not None and not flat.all():
         raise AttnlabError(
-            f"of the given tangents {int((~flat).sum())} are no symmetry here: ‖∇²L u‖ is up to "
+            f"{int((~flat).sum())} of the given tangents are not symmetries here: ‖∇²L u‖ is up to "
             f"{float(np.max(np.asarray(bent))):.2g}; give directions along which the loss does "
             "not change"
         )
@@ -95,7 +91,7 @@ def zero_modes(
 def _curved(
     problem: Problem, theta: Array, directions: Array
 ) -> tuple[Float[Array, "modes"], Float[Array, ""]]:
-    """``‖∇²L u‖`` of each direction, and about ``‖∇²L‖`` from below, by a few power steps."""
+    """``‖∇²L u‖`` of each direction, and a lower estimate of ``‖∇²L‖`` by a few power steps."""
     _, product = jax.linearize(problem.gradient, theta)
 
     def power(_: int, v: Array) -> Array:
@@ -110,7 +106,7 @@ def _curved(
 
 
 def _largest(hessian: Float[np.ndarray, "parameters parameters"]) -> float:
-    """About ``‖∇²L‖`` from below, by as many power steps."""
+    """A lower estimate of ``‖∇²L‖``, by the same number of power steps."""
     v = np.random.default_rng(0).normal(size=len(hessian))
     for _ in range(_POWER_STEPS):
         v = hessian @ v
@@ -122,7 +118,7 @@ def _largest(hessian: Float[np.ndarray, "parameters parameters"]) -> float:
 def _orbit(
     problem: Problem, theta: Array, *, rotations: bool
 ) -> tuple[Float[Array, "tangents parameters"], Float[Array, "tangents"]]:
-    """All tangents, and how much each of them would move what is not trained."""
+    """All tangents, and how much each would change untrained arrays."""
     model = problem.model(theta)
     rows, outside = [jnp.zeros((0, problem.parameters), theta.dtype)], [jnp.zeros(0, theta.dtype)]
     for space in hidden_spaces(model):
@@ -149,7 +145,7 @@ def _generators(size: int, rotations: bool) -> Float[np.ndarray, "generators siz
 
 
 def _tangent(space: Space, model: Any, generator: Array) -> Any:
-    """The derivative of the model along ``M = I + εA``; ``None`` where nothing is a floating array."""
+    """The derivative of the model along ``M = I + εA``; ``None`` for leaves that are not floats."""
     arrays, rest = eqx.partition(model, eqx.is_inexact_array)
     unit = jnp.eye(space.size, dtype=generator.dtype)
 

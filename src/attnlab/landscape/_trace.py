@@ -1,4 +1,4 @@
-"""The trace of the curvature from random probes, with a standard error that can be believed."""
+"""The trace of the curvature from random probes, with its standard error."""
 
 from __future__ import annotations
 
@@ -18,18 +18,17 @@ from scipy import stats as distributions
 from attnlab._errors import AttnlabError
 from attnlab.landscape._operator import Vector, at, curvature, places_of, size_of
 from attnlab.landscape._problem import Problem
-from attnlab.stats import Interval
+from attnlab.stats import CONFIDENCE, Interval, check_confidence
 
 
 @dataclass(frozen=True, eq=False)
 class Trace:
     """An estimate of ``tr A`` with its standard error.
 
-    - ``values``: (probes,), one independent and unbiased estimate per probe, ``estimate`` their
+    - ``values``: (probes,), one independent and unbiased estimate per probe; ``estimate``: their
       mean;
-    - ``deflated``: dimensions whose share was computed and not estimated; ``size``: of A;
-    - ``exact``: A is so small that the diagonal itself was computed, and ``values`` is the one
-      trace.
+    - ``deflated``: dimensions whose share was computed exactly; ``size``: of A;
+    - ``exact``: A is small enough that the diagonal was computed, and ``values`` is the trace.
     """
 
     values: np.ndarray
@@ -37,7 +36,7 @@ class Trace:
     size: int
     seed: int
     rounding: float
-    level: float = 0.95
+    confidence: float = CONFIDENCE
     group: str | None = None
 
     @property
@@ -52,21 +51,17 @@ class Trace:
 
     @property
     def standard_error(self) -> float:
-        """``s/√probes``, s the standard deviation with probes − 1 degrees of freedom; 0 where
-        nothing was estimated.
-        """
+        """``s/√probes`` with the standard deviation s of the probes; 0 if the trace is exact."""
         return 0.0 if self.exact else float(self.values.std(ddof=1) / math.sqrt(len(self.values)))
 
     @property
     def interval(self) -> Interval:
-        """``estimate ± t·standard_error`` with Student's t, and room for rounding."""
-        t = (
-            0.0
-            if self.exact
-            else float(distributions.t.ppf(0.5 + self.level / 2, len(self.values) - 1))
-        )
-        half = t * self.standard_error + self.rounding
-        return Interval(self.estimate - half, self.estimate + half, self.estimate, self.level)
+        """``estimate ± (t·standard_error + rounding)`` with Student's t."""
+        half = self.rounding
+        if not self.exact:
+            t = float(distributions.t.ppf(0.5 + self.confidence / 2, len(self.values) - 1))
+            half = t * self.standard_error + self.rounding
+        return Interval(self.estimate - half, self.estimate + half, self.estimate, self.confidence)
 
     def __str__(self) -> str:
         where = "" if self.group is None else f" of {self.group}"
@@ -75,7 +70,7 @@ class Trace:
         found = self.interval
         return (
             f"The trace{where} is {self.estimate:.4g} ± {self.standard_error:.2g} (standard "
-            f"error), {self.level:.0%} "
+            f"error), {self.confidence:.0%} "
             f"interval [{found.low:.4g}, {found.high:.4g}]; {len(self.values)} probes, "
             f"{self.deflated} dimensions "
             f"computed exactly, seed {self.seed}."
@@ -90,20 +85,18 @@ def trace(
     probes: int = 16,
     deflate: int = 16,
     seed: int = 0,
-    level: float = 0.95,
+    confidence: float = CONFIDENCE,
 ) -> Trace:
-    """``tr ∇²L(θ)`` by Hutchinson's estimator outside of a space in which the trace is computed
-    (Hutch++).
+    """``tr ∇²L(θ)`` by Hutch++: exact in a small space, Hutchinson's estimator outside it.
 
     With Q the orthonormal range of ``A Ω``, Ω (size, deflate) random, and P = I − QQᵀ::
 
         tr A = tr QᵀAQ + tr P A P,    the second ≈ mean over probes of (P z)ᵀ A (P z), z random signs.
 
     A few large eigenvalues make plain Hutchinson's error as large as the trace (16 probes of a
-    matrix of rank one: 35 %); they lie in Q, so what is left to estimate is small. The probes are
-    independent of each other, so that the interval is Student's. Costs ``2·deflate + probes``
-    products; where that is not less than the number of parameters, the diagonal is computed
-    instead.
+    matrix of rank one: 35 %). They lie in Q, so the rest to be estimated is small. The probes are
+    independent, so the interval is Student's. Costs ``2·deflate + probes`` products; if that is not
+    less than the number of parameters, the diagonal is computed instead.
 
     Meyer, Musco, Musco and Woodruff (2021), Hutch++: Optimal stochastic trace estimation.
 
@@ -115,7 +108,11 @@ def trace(
     """
     point, places = at(problem, theta), places_of(problem, group)
     size = size_of(problem, places)
-    _check(probes, deflate, level)
+    if probes < 2 or deflate < 0:
+        raise AttnlabError(
+            f"probes={probes}, deflate={deflate}: expected at least 2 probes and deflate ≥ 0"
+        )
+    check_confidence(confidence)
     if 2 * deflate + probes >= size:
         values = np.asarray(_diagonal_sum(problem, point, places), np.float64)[None]
     else:
@@ -123,7 +120,13 @@ def trace(
             _probed(problem, point, places, jax.random.key(seed), probes, deflate), np.float64
         )
     return Trace(
-        values, min(deflate, size), size, seed, _rounding(values, size, point.dtype), level, group
+        values,
+        min(deflate, size),
+        size,
+        seed,
+        _rounding(values, size, point.dtype),
+        confidence,
+        group,
     )
 
 
@@ -134,9 +137,7 @@ def operator_trace(
     probes: int,
     deflate: int,
 ) -> Float[Array, "probes"]:
-    """Independent estimates of the trace of a symmetric operator; see ``trace``. Products are taken
-    one by one.
-    """
+    """Independent estimates of the trace of a symmetric operator; see ``trace``."""
     sketch_key, probe_key = jax.random.split(key)
     with jax.numpy_dtype_promotion("standard"):  # matfree's samplers
         signs = stochtrace.sampler_signs(like, num=probes)(probe_key)
@@ -178,14 +179,3 @@ def _diagonal_sum(problem: Problem, theta: Vector, places: Any) -> Array:
 
 def _rounding(values: np.ndarray, size: int, kind: jnp.dtype) -> float:
     return float(jnp.finfo(kind).eps) * math.sqrt(size) * float(np.abs(values).max())
-
-
-def _check(probes: int, deflate: int, level: float) -> None:
-    if probes < 2 or deflate < 0:
-        raise AttnlabError(
-            f"probes={probes}, deflate={deflate}: expected at least 2 probes and deflate ≥ 0"
-        )
-    if not 0 < level < 1:
-        raise AttnlabError(
-            f"level={level}: expected a confidence level between 0 and 1, such as 0.95"
-        )

@@ -14,15 +14,13 @@ from attnlab.models import Incidence, WordAttention, pooled_logits
 
 
 def word_loss(model: WordAttention, incidence: Incidence) -> Float[Array, ""]:
-    """Mean cross-entropy of word attention on a corpus; differentiable to any order, and
-    matrix-free throughout.
-    """
+    """Mean cross-entropy of word attention on a corpus; differentiable to any order."""
     logits = pooled_logits(model, incidence)
     return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, incidence.labels))
 
 
 def word_problem(model: WordAttention, corpus: Corpus, *, l2: float = 0.0) -> Problem:
-    """The landscape of a word attention on a corpus, in the parts that its ``trained`` names.
+    """The landscape of word attention on a corpus, in its trained parts.
 
     >>> from attnlab.landscape import groups
     >>> from attnlab.models import WordAttentionConfig
@@ -37,7 +35,7 @@ def word_problem(model: WordAttention, corpus: Corpus, *, l2: float = 0.0) -> Pr
 
 
 def trained_words(model: WordAttention) -> PyTree:
-    """True for every floating array of the parts that the model names as trained."""
+    """True for every floating array of the model's trained parts."""
 
     def chosen(path: tuple, leaf: object) -> bool:
         return eqx.is_inexact_array(leaf) and path[0].name in model.trained

@@ -1,6 +1,4 @@
-"""The largest rise of the loss in a neighbourhood of a point: what sharpness means where it is not
-curvature.
-"""
+"""The largest increase of the loss in a neighbourhood of a point."""
 
 from __future__ import annotations
 
@@ -28,12 +26,11 @@ def largest_rise(
     shape: Shape,
     steps: int,
 ) -> Float[Array, "starts"]:
-    """``max L(θ + scale ⊙ z) − L(θ)`` over the box ``|z_i| ≤ 1`` or the ball ``‖z‖₂ ≤ 1``, found
-    from each start.
+    """``max L(θ + scale ⊙ z) − L(θ)`` over the box ``|z_i| ≤ 1`` or the ball ``‖z‖₂ ≤ 1``, per start.
 
-    Conditional gradient: with s the point of the neighbourhood that is furthest along the gradient,
-    go to the best of ``z + γ(s − z)``, γ = 1, ½, … 1/64, or stay. For a convex loss γ = 1 never
-    falls; for a quadratic one in a ball it is the power method. What it finds is a lower bound of
+    Conditional gradient: with s the point of the neighbourhood farthest along the gradient, move to
+    the best of ``z + γ(s − z)``, γ = 1, ½, … 1/64, or stay. For a convex loss γ = 1 never decreases
+    the value; for a quadratic one in a ball it is the power method. The result is a lower bound of
     the maximum.
     """
     here = problem.value(theta)

@@ -11,7 +11,6 @@ import numpy as np
 from scipy.stats import rankdata
 
 from attnlab._errors import AttnlabError
-from attnlab.stats._interval import check_confidence
 
 LEAST_PAIRS = 6  # with fewer, the two-sided p-value cannot fall below 0.05
 
@@ -112,7 +111,8 @@ def rank_variants(
     >>> [set(group) == {"a", "b"} for group in found.groups], found.apart("a", "c")
     ([True, False], True)
     """
-    check_confidence(level)
+    if not 0 < level < 1:
+        raise AttnlabError(f"level={level}: expected a number between 0 and 1, such as 0.05")
     values = {name: np.asarray(each, np.float64) for name, each in runs.items()}
     shapes = {each.shape for each in values.values()}
     if len(values) < 1 or len(shapes) != 1 or len(next(iter(shapes))) != 1:

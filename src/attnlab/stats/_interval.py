@@ -41,5 +41,5 @@ def check_confidence(confidence: float) -> None:
     """Raise an error for a confidence outside (0, 1)."""
     if not 0 < confidence < 1:
         raise AttnlabError(
-            f"confidence={confidence}: expected a number between 0 and 1, such as 0.95"
+            f"confidence={confidence}: expected a number between 0 and 1, such as {CONFIDENCE}"
         )
