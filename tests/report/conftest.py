@@ -8,6 +8,8 @@ import xarray as xr
 
 from attnlab.report import (
     Card,
+    ControlRow,
+    CriterionRow,
     DotRow,
     Figure,
     Page,
@@ -28,52 +30,36 @@ def evil() -> str:
     return EVIL
 
 
-def claim(
-    name: str, verdict: str, expected: str, word: str = "plain", **more: Any
-) -> dict[str, Any]:
-    record = {
-        "id": name,
+def judged(name: str, verdict: str, expected: str, word: str = "plain", **more: Any) -> Section:
+    """A section with a verdict, and with a word in every text."""
+    given: dict[str, Any] = {
+        "title": f"The sum {word}",
         "statement": f"The sum stays, {word}.",
+        "criteria": (
+            CriterionRow(
+                f"median {word}", "estimate", 0.0021, (0.0018, 0.0025), 0.05, verdict, "≤"
+            ),
+            CriterionRow("w", "bound", threshold=1),
+        ),
+        "controls": (ControlRow(f"Adam {word}", "reject", "fails", True),),
         "source": f"A paper, section 4, https://example.org/paper?a=1&b=2 {word}",
-        "verdict": verdict,
-        "expected": expected,
-        "criteria": [
-            {
-                "name": f"median {word}",
-                "kind": "estimate",
-                "statistic": 0.0021,
-                "interval": [0.0018, 0.0025],
-                "threshold": 0.05,
-                "verdict": verdict,
-            },
-            {
-                "name": "w",
-                "kind": "bound",
-                "statistic": None,
-                "interval": None,
-                "threshold": 1,
-                "verdict": "not run",
-            },
-        ],
-        "seeds": 8,
-        "controls": [{"id": f"Adam {word}", "should": "reject", "verdict": "fails", "ok": True}],
-        "runs": {"asked": 8, "finished": 7, "failed": 1},
         "reason": f"because {word}",
+        "facts": {"Runs": f"8 asked, 7 finished, 1 failed {word}"},
     }
-    return record | more
+    return Section(name, verdict=verdict, expected=expected, **(given | more))
 
 
-@pytest.fixture(name="claim")
-def claim_maker():
-    """A record of claims.json."""
-    return claim
+@pytest.fixture(name="judged")
+def judged_maker():
+    """Makes sections with a verdict."""
+    return judged
 
 
 def figures(word: str) -> list[Figure]:
     """One figure of each kind, with a word in every text."""
     rng = np.random.default_rng(0)
     x, runs = np.arange(50), 1 + rng.random((8, 50)).cumsum(1)
-    names: dict[str, Any] = {"title": word, "caption": word, "alt": word}
+    names: dict[str, Any] = {"title": word, "caption": word}
     labels: dict[str, Any] = names | {"x_label": f"x {word}", "y_label": f"y {word}"}
     coords = {"seed": [3, 4], "step": [0, 10, 20], "word": ["good", word]}
     score = xr.DataArray(rng.random((2, 3, 2)), dims=("seed", "step", "word"), coords=coords)
@@ -94,8 +80,8 @@ def figures(word: str) -> list[Figure]:
             chosen,
             {key: v * 1.01 for key, v in chosen.items()},
             id="theory",
-            choice_label=word,
-            **labels,
+            y_label=f"y {word}",
+            **names,
         ),
         relation_figure(score, score + 1, ([0, 1], [1, 2]), id="relation", **labels),
         dots_figure(rows, id="dots", x_label=word, **names),
@@ -109,14 +95,16 @@ def figures(word: str) -> list[Figure]:
 def evil_page() -> Page:
     """A page with the evil word in every text that it has."""
     drawn = figures(EVIL)
-    first = Section.from_claim(
-        claim("a.b", "fails", "holds", EVIL),
-        title=EVIL,
-        figures=drawn[:2],
+    first = judged(
+        "a.b",
+        "fails",
+        "holds",
+        EVIL,
+        figures=tuple(drawn[:2]),
         how_measured=EVIL,
         refuted_by=EVIL,
         command=f"echo {EVIL} </script>",
-        body=[EVIL],
+        body=(EVIL,),
     )
     second = Section(
         "general", EVIL, body=(EVIL,), cards=(Card(EVIL, EVIL, None, EVIL, EVIL, EVIL),)

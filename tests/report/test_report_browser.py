@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from attnlab.report import write_page
+from attnlab.report import write_folder
 
 
 @pytest.fixture(scope="module")
 def path(evil_page, tmp_path_factory):
-    return write_page(evil_page, tmp_path_factory.mktemp("page") / "report.html")
+    return write_folder(evil_page, tmp_path_factory.mktemp("page"))
 
 
 def test_the_browser_sees_what_it_should(browser, tmp_path):

@@ -10,31 +10,21 @@ import sys
 import pytest
 
 from attnlab._errors import AttnlabError
-from attnlab.report import Card, Figure, Page, Section, render, write_page
+from attnlab.report import Card, Figure, Page, Section, render, write_folder
 
 
 def without_scripts(text: str) -> str:
     return re.sub(r"<script[^>]*>.*?</script>", "", text, flags=re.DOTALL)
 
 
-def test_a_claim_becomes_a_section(claim):
-    section = Section.from_claim(
-        claim("laws.sum", "holds", "holds"), how_measured="so", command="attnlab reproduce"
-    )
-    assert (section.id, section.verdict, section.expected, section.seeds) == (
-        "laws.sum",
-        "holds",
-        "holds",
-        8,
-    )
-    assert section.criteria[0].interval == (0.0018, 0.0025)
-    assert section.controls[0].ok
-    assert section.runs == "8 asked, 7 finished, 1 failed"
+def test_numbers_and_controls_stand_in_tables(judged):
+    section = judged("laws.sum", "holds", "holds")
     assert section.headline == section.criteria[0]
     text = without_scripts(render(Page("t", "q", sections=(section,))))
     for part in (
         "0.0021",
         "[0.0018, 0.0025]",
+        "≤ 0.05",
         "must be rejected",
         "as it should",
         "8 asked, 7 finished, 1 failed",
@@ -54,9 +44,9 @@ def test_a_claim_becomes_a_section(claim):
     ],
 )
 def test_the_page_says_when_a_verdict_contradicts_what_was_expected(
-    claim, verdict, expected, contradicts
+    judged, verdict, expected, contradicts
 ):
-    section = Section.from_claim(claim("a", verdict, expected))
+    section = judged("a", verdict, expected)
     text = without_scripts(render(Page("t", "q", sections=(section,))))
     assert section.contradicts is contradicts
     assert ("This verdict contradicts" in text) is contradicts
@@ -64,9 +54,9 @@ def test_the_page_says_when_a_verdict_contradicts_what_was_expected(
     assert ("as expected" if verdict == expected else f"expected: {expected}") in text
 
 
-def test_the_top_counts_verdicts(claim):
+def test_the_top_counts_verdicts(judged):
     verdicts = ["holds", "holds", "fails", "inconclusive", "not run"]
-    sections = tuple(Section.from_claim(claim(f"c{k}", v, "holds")) for k, v in enumerate(verdicts))
+    sections = tuple(judged(f"c{k}", v, "holds") for k, v in enumerate(verdicts))
     text = render(Page("t", "q", sections=sections))
     tally = re.findall(r"<b>(\d)</b> ([a-z ]+)<", text)
     assert tally[:4] == [("2", "hold"), ("1", "fails"), ("1", "inconclusive"), ("1", "not run")]
@@ -86,15 +76,15 @@ def test_a_page_needs_no_verdict_and_may_have_its_own_cards():
     assert "0.81" in text
 
 
-@pytest.mark.parametrize("change", [{"verdict": "perhaps"}, {"id": "a b"}, {"id": '"><script>'}])
-def test_records_that_make_no_sense_are_refused(claim, change):
-    with pytest.raises(AttnlabError, match=r"expected one of|is no anchor"):
-        Section.from_claim(claim("a", "holds", "holds") | change)
+@pytest.mark.parametrize(
+    ("name", "verdict"), [("a", "perhaps"), ("a b", "holds"), ('"><script>', "holds")]
+)
+def test_unknown_verdicts_and_ids_that_are_no_anchors_are_refused(judged, name, verdict):
+    with pytest.raises(AttnlabError, match=r"expected one of|is not an anchor"):
+        judged(name, verdict, "holds")
 
 
-def test_missing_fields_and_double_ids_are_refused():
-    with pytest.raises(AttnlabError, match="lacks statement, verdict"):
-        Section.from_claim({"id": "a"})
+def test_double_ids_are_refused():
     with pytest.raises(AttnlabError, match="'a' occurs twice"):
         Page("t", "q", sections=(Section("a", "A"), Section("a", "B")))
     figure = Figure("f", "t", "c", "a", {"data": [], "layout": {}}, {})
@@ -139,7 +129,7 @@ def test_the_page_is_small_json_and_the_same_each_time(evil_page):
 
 def test_writing_is_all_or_nothing(tmp_path, monkeypatch):
     page = Page("t", "q")
-    path = write_page(page, tmp_path / "new" / "report.html")
+    path = write_folder(page, tmp_path / "new")
     before = path.read_text()
 
     def full(*_):
@@ -147,11 +137,12 @@ def test_writing_is_all_or_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
-        write_page(Page("other", "q"), path)
+        write_folder(Page("other", "q"), path.parent)
     assert path.read_text() == before
-    assert [p.name for p in path.parent.iterdir()] == ["report.html"]
+    assert {p.name for p in path.parent.iterdir()} == {"figures", "report.html"}
+    (tmp_path / "taken" / "report.html").mkdir(parents=True)
     with pytest.raises(AttnlabError, match="is a folder"):
-        write_page(page, tmp_path)
+        write_folder(page, tmp_path / "taken")
 
 
 def test_the_room_imports_nothing_that_computes():

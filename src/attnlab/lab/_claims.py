@@ -191,7 +191,7 @@ class Claims(Experiment[ClaimSettings]):
         except Exception as error:
             figures = ()
             notes = (f"The figures cannot be drawn: {_where(error)}.", *notes)
-        return claim_section(entry, figures=figures, body=notes)
+        return _claim_section(entry, figures=figures, body=notes)
 
     def figures(self, entry: Mapping[str, Any], data: Data) -> Sequence[Figure]:
         """The claim's own figures, or every criterion's value run by run."""
@@ -334,7 +334,7 @@ def _where(error: Exception) -> str:
     return f"{type(error).__name__}: {error}{place}"
 
 
-def claim_section(
+def _claim_section(
     entry: Mapping[str, Any], *, figures: Sequence[Figure] = (), body: Sequence[str] = ()
 ) -> Section:
     """The section of a claim's entry in a record."""

@@ -244,9 +244,9 @@ def advise(data: Data, *, what: str) -> list[str]:
 def _best_sentence(ranking: xr.Dataset, best: str, equals: list[str], what: str) -> str:
     attrs, one = ranking.attrs, ranking.sel(student=best)
     word = "lowest" if attrs["falling"] else "highest"
-    middle = shown(float(one[Ranking.centre]))
+    middle = number(float(one[Ranking.centre]))
     low, high = float(one[Ranking.centre_low]), float(one[Ranking.centre_high])
-    ends = f" [{shown(low)}, {shown(high)}]" if np.isfinite(low) else ""
+    ends = f" [{number(low)}, {number(high)}]" if np.isfinite(low) else ""
     if ranking.sizes["student"] == 1:
         same = ""
     elif equals:
@@ -295,7 +295,7 @@ def _samples_sentence(table: xr.Dataset, good: list[str], against: str) -> list[
         one = table.sel(student=name).isel(task=0)
         verdict = str(one[Compared.verdict].values)
         if name != against and verdict in ("saves", "costs"):
-            level, score = shown(float(table.attrs["level"])), table.attrs["score"]
+            level, score = number(float(table.attrs["level"])), table.attrs["score"]
             return [
                 f"For an {score} of {level}, {name} needs {_times_samples(one)} than {against}."
             ]
@@ -312,14 +312,14 @@ def _times_samples(one: xr.Dataset) -> str:
         value, low, high = 1 / value, 1 / high, 1 / low
     kind = str(one[Compared.ratio_kind].values)
     sign = f"{kind} " if kind in ("at least", "at most") else ""
-    span = f"[{shown(low)}, ∞)" if np.isinf(high) else f"[{shown(low)}, {shown(high)}]"
-    return f"{sign}{shown(value)} {span} times {'fewer' if saves else 'more'} samples"
+    span = f"[{number(low)}, ∞)" if np.isinf(high) else f"[{number(low)}, {number(high)}]"
+    return f"{sign}{number(value)} {span} times {'fewer' if saves else 'more'} samples"
 
 
 def _attention_sentence(ranking: xr.Dataset, best: str) -> str:
     one = ranking.sel(student=best)
     words = float(np.exp(one[Ranking.entropy]))
-    said = f"There {best} attends to about {shown(words)} words at a time"
+    said = f"There {best} attends to about {number(words)} words at a time"
     if Ranking.attention in one and np.isfinite(float(one[Ranking.attention])):
         share = f"{float(one[Ranking.attention]):.0%}".replace("%", " %")
         said += f", with {share} of its attention on those that matter"
@@ -334,7 +334,7 @@ def _speed_sentence(longer: xr.Dataset, best: str, against: str) -> list[str]:
         return []
     names = [str(name) for name in longer["student"].values]
     moved = dict(zip(names, (after / before).tolist(), strict=True))
-    told = _listed([f"that of {name} × {shown(value)}" for name, value in moved.items()])
+    told = _listed([f"that of {name} × {number(value)}" for name, value in moved.items()])
     error = _error(bool(longer.attrs["falling"]))
     what = f"With {times * steps} instead of {steps} steps the {error} changes: {told}"
     if all(abs(value - 1) < MOVED for value in moved.values()):
@@ -349,11 +349,6 @@ def _speed_sentence(longer: xr.Dataset, best: str, against: str) -> list[str]:
         f"difference is speed: compare again with --steps {times * steps} before believing that "
         "one variant learns what another cannot."
     ]
-
-
-def shown(value: float) -> str:
-    """A number for a sentence."""
-    return f"{value:.3g}"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -377,7 +372,7 @@ def _times(one: xr.Dataset) -> str:
         return "ratio unknown"
     if value == 0:
         return "no errors"
-    return f"× {shown(value)}" + (f" [{shown(low)}, {shown(high)}]" if np.isfinite(low) else "")
+    return f"× {number(value)}" + (f" [{number(low)}, {number(high)}]" if np.isfinite(low) else "")
 
 
 _TOLD_APART = (

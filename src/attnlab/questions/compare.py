@@ -39,7 +39,6 @@ from attnlab.questions._ranking import (
     error_ratio,
     measure_comparison,
     rank_table,
-    shown,
 )
 from attnlab.report import (
     MAX_SERIES,
@@ -571,7 +570,7 @@ def _variant_cards(data: Data) -> list[Card]:
 
 def _short(one: xr.Dataset, name: str) -> str:
     value, low, high = (float(one[f"{name}{end}"]) for end in ("", "_low", "_high"))
-    return shown(value) + (f" [{shown(low)}, {shown(high)}]" if np.isfinite(low) else "")
+    return number(value) + (f" [{number(low)}, {number(high)}]" if np.isfinite(low) else "")
 
 
 def ranking_rows(ranking: xr.Dataset) -> list[dict[str, Any]]:

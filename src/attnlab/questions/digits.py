@@ -45,6 +45,7 @@ from attnlab.report import (
     learning_curves,
     needed_figure,
     number,
+    percent,
     ratio_figure,
 )
 
@@ -380,9 +381,9 @@ def _attention_card(table: xr.Dataset, student: str) -> Card:
     bounds = f" [{100 * found.low:.1f}, {100 * found.high:.1f}]" if found.exists else ""
     return Card(
         label=f"where {student} looks",
-        text=f"Even attention would have {_percent(even)} there, the share of the image that the "
+        text=f"Even attention would have {percent(even)} there, the share of the image that the "
         "digit's square is.",
-        headline=f"{_percent(found.estimate)}{bounds}",
+        headline=f"{percent(found.estimate)}{bounds}",
         measure="of the attention is on the digit, mean over seeds",
         link="pictures",
     )
@@ -391,8 +392,8 @@ def _attention_card(table: xr.Dataset, student: str) -> Card:
 def _looks(table: xr.Dataset, student: str) -> str:
     values, even = _on_digit(table, student)
     return (
-        f"{student} has {_percent(float(values.mean()))} of its attention on the digit with "
-        f"{_most(table)} images; even attention would have {_percent(even)}."
+        f"{student} has {percent(float(values.mean()))} of its attention on the digit with "
+        f"{_most(table)} images; even attention would have {percent(even)}."
     )
 
 
@@ -401,10 +402,6 @@ def _on_digit(table: xr.Dataset, student: str) -> tuple[np.ndarray, float]:
     one = table.sel(student=student).isel(task=0, size=-1)
     shares = one[Digits.attention_on_digit].dropna("seed").values
     return shares, float(one[Digits.digit_area].mean())
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g}{_PERCENT}"
 
 
 def _rows(table: xr.Dataset) -> list[dict[str, Any]]:

@@ -92,38 +92,13 @@ def render(page: Page) -> str:
     )
 
 
-def write_page(page: Page, path: str | Path) -> Path:
-    """Render the page into a file, which is complete or as it was before, never half written."""
-    path = place(path)
-    if is_folder(path):
-        raise AttnlabError(
-            f"{path} is a folder; expected the name of a file such as {path / 'report.html'}"
-        )
-    text = render(page)
-    if is_remote(path):
-        _put(path, text)
-        return path
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    return path
-
-
 def write_folder(page: Page, folder: str | Path) -> Path:
     """Write ``report.html``, and beside it each figure's drawing and data as ``figures/<id>.json``
     and ``.csv``.
     """
     out = place(folder)
-    path = write_page(page, out / "report.html")
+    path = out / "report.html"
+    _write_page(page, path)
     figures = out / "figures"
     make_folder(figures)
     for figure in (f for entry in page.sections for f in entry.figures):
@@ -137,6 +112,28 @@ def write_folder(page: Page, folder: str | Path) -> Path:
         writer.writerows(zip_longest(*figure.table.values()))
         _put(figures / f"{figure.id}.csv", table.getvalue())
     return path
+
+
+def _write_page(page: Page, path: Path) -> None:
+    """Render the page into a file, which is complete or as it was before, never half written."""
+    if is_folder(path):
+        raise AttnlabError(f"{path} is a folder; expected a file, or a name that is free")
+    text = render(page)
+    if is_remote(path):
+        _put(path, text)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
 
 
 def _put(path: Path, text: str) -> None:

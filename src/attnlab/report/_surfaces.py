@@ -9,7 +9,7 @@ import numpy as np
 
 from attnlab.report._page import Figure
 from attnlab.report._style import BLUE, INK, MUTED, VERMILLION, axis, layout, short
-from attnlab.report._words import number, plain_lines
+from attnlab.report._words import number, plain, plain_lines
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -99,7 +99,7 @@ def barrier_figure(
             "mode": "lines+markers",
             "x": [0, 1],
             "y": short(loss[[0, -1]]),
-            "name": ends,
+            "name": plain(ends),
             "line": {"color": MUTED, "width": 1.4, "dash": "dot"},
             "marker": {"color": INK, "size": 8},
             "hovertemplate": hover,
@@ -137,7 +137,7 @@ def _cross(name: str) -> dict[str, Any]:
         "mode": "markers",
         "x": [0],
         "y": [0],
-        "name": name,
+        "name": plain(name),
         "marker": {
             "symbol": "x",
             "size": 11,
@@ -145,7 +145,7 @@ def _cross(name: str) -> dict[str, Any]:
             "line": {"color": "#14181f", "width": 1.5},
         },
         "showlegend": False,
-        "hovertemplate": f"{name}<extra></extra>",
+        "hovertemplate": f"{plain(name)}<extra></extra>",
     }
 
 
