@@ -262,7 +262,7 @@ def test_a_browser_shades_words_by_step(browser, record):
     def check(step: int) -> None:
         shades, told, name = browser.evaluate(STATE)
         assert [shades[k] for k in known] == [f"{entry.shades[step][k]}%" for k in known]
-        assert (told, name) == (entry.told[step], shown.steps[step])
+        assert (told, name) == (entry.remarks[step], shown.steps[step])
 
     browser.evaluate(
         "(slider => { slider.value = 10; slider.dispatchEvent(new Event('input')); })"

@@ -92,7 +92,7 @@ def test_shades_are_weights_over_the_largest_of_the_sentence():
     last = [figure.table["attention at step 12000"][k] for k in row]
     assert last == pytest.approx(data["weight"].values[0, :, -1], rel=1e-5)
     most = shortened(data["word"].values[0][int(np.argmax(last))])
-    assert f"“\u2068{most}\u2069”" in figure.shaded.sentences[0].told[-1]
+    assert f"“\u2068{most}\u2069”" in figure.shaded.sentences[0].remarks[-1]
 
 
 def test_long_texts_and_many_steps_are_cut_and_say_so():
@@ -115,18 +115,18 @@ def test_sentences_without_known_words_or_data():
     lost = data.assign(known=data["known"] & False)
     figure = shaded_figure(lost, id="s", title="t")
     assert figure.shaded is not None
-    assert figure.shaded.sentences[0].told[-1].endswith("it knows no word of this")
+    assert figure.shaded.sentences[0].remarks[-1].endswith("it knows no word of this")
     assert set(figure.shaded.sentences[0].shades[-1]) == {0}
     even = data.assign(weight=data["weight"] * 0 + 1 / 3, known=data["known"] | True)
     shown = shaded_figure(even, id="s", title="t").shaded
     assert shown is not None
-    assert shown.sentences[0].told[-1].endswith("3 words get most, 33.3\u00a0% each")
+    assert shown.sentences[0].remarks[-1].endswith("3 words get most, 33.3\u00a0% each")
     same = even.assign(word=even["word"].copy(data=[["film", "film", "film"]]))
     shown = shaded_figure(same, id="s", title="t").shaded
     assert shown is not None
     assert (
         shown.sentences[0]
-        .told[-1]
+        .remarks[-1]
         .endswith("most on “\u2068film\u2069”, 33.3\u00a0% at each place")
     )
     with pytest.raises(AttnlabError, match="lacks word"):
