@@ -5,10 +5,10 @@ tell.
 import numpy as np
 import pytest
 import xarray as xr
-
-from attnlab import AttnlabError
 from attnlab.claims import Claim, contradicts, reproduce, text_claims
 from attnlab.studies import _text, _text_claims, text_parts, text_study
+
+from attnlab import AttnlabError
 from tests.studies.texts import write_folder
 
 IDS = ["lu2021.text_sen", "lu2021.text_purity", "lu2021.text_excess", "lu2021.text_accuracy"]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import xarray as xr
 
-from attnlab.lab import Grid, Sweep, split_arms
+from attnlab.lab import Claims, Grid, Sweep, split_arms
 from attnlab.papers import ROTTEN_TOMATOES, claims
 from attnlab.report import Page, Section, render
 from attnlab.runs import InProcess, run_plan
@@ -87,6 +87,19 @@ SMALL: dict[str, dict[str, Any]] = {
         "test_points": 20,
         "valid_points": 10,
     },
+    "attnlab.papers.lu2021.text_runs:train_text": {
+        "steps": 100,
+        "every": 50,
+        "embedding_dim": 4,
+        "permutations": 5,
+        "query_std": 1.0,
+        "top": 20,
+    },
+    "attnlab.papers.liu2021.text_runs:fit_text_student": {
+        "sizes": (50, 100),
+        "steps": 10,
+        "step_sizes": (0.003,),
+    },
 }
 # Settings that runs of one sweep need besides.
 OF_SWEEP: dict[str, dict[str, Any]] = {
@@ -116,19 +129,31 @@ def _work(sweep: Sweep) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-@pytest.mark.parametrize("name", CLAIMS)
-def test_a_claim_is_measured_judged_and_drawn(name: str):
+@cache
+def section(name: str) -> Section:
+    """The section of a claim from small runs."""
     claim = CLAIMS[name]
     data = {label: one for sweep in claim.sweeps for label, one in measured(sweep).items()}
-    entry = claim.judge(data)
-    for criterion in entry["criteria"]:
-        assert criterion["verdict"] in ("holds", "fails", "inconclusive")
-    assert claim.figures is not None
-    figures = tuple(claim.figures(data))
-    assert figures
-    section = Section.from_claim(entry | {"command": ""}, title=claim.title, figures=figures)
-    drawn = render(Page(title=name, question="", sections=(section,)))
-    assert all(f'data-figure="{figure.id}"' in drawn for figure in figures)
+    entry = claim.judge(data) | {"command": "", "looks": []}
+    return Claims(lambda: CLAIMS).section(entry, data)
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_a_claim_is_measured_judged_and_drawn(name: str):
+    assert CLAIMS[name].figures is not None
+    found = section(name)
+    for criterion in found.criteria:
+        assert criterion.verdict in ("holds", "fails", "inconclusive")
+    assert found.figures, found.body
+    drawn = render(Page(title=name, question="", sections=(found,)))
+    assert all(f'data-figure="{figure.id}"' in drawn for figure in found.figures)
+
+
+def test_the_page_of_all_claims_stays_small():
+    sections = tuple(section(name) for name in CLAIMS)
+    assert not [body for one in sections for body in one.body if "cannot be drawn" in body]
+    page = Page(title="all claims", question="", sections=sections)
+    assert len(render(page).encode()) < 12e6
 
 
 @pytest.mark.parametrize("name", CLAIMS)

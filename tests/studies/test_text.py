@@ -5,6 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 import xarray as xr
+from attnlab.studies import TextSettings, _text, _text_pooling, text_parts, text_study, train_text
+from attnlab.studies._study import split_arms
+from attnlab.studies._text_claims import measure_text
 
 from attnlab import AttnlabError
 from attnlab._errors import MissingData
@@ -12,9 +15,6 @@ from attnlab.data import Corpus, Texts, _movies
 from attnlab.dynamics import attended, deletion_test, excess_purity, text_sen
 from attnlab.models import WordAttentionConfig
 from attnlab.runs import RunContext, run_plan
-from attnlab.studies import TextSettings, _text, _text_pooling, text_parts, text_study, train_text
-from attnlab.studies._study import split_arms
-from attnlab.studies._text_claims import measure_text
 from attnlab.training import Every, GradientDescent, Loss, Norms, Scores, train
 from tests.studies.texts import BAD, GOOD, sentences, write_folder
 
