@@ -1,5 +1,6 @@
 """Verdict logic: every branch of it, on numbers whose verdict is known."""
 
+import html
 import json
 import math
 import re
@@ -13,6 +14,7 @@ import xarray as xr
 from attnlab._errors import AttnlabError
 from attnlab.lab import (
     Claim,
+    Claims,
     ClaimSettings,
     Control,
     Criterion,
@@ -280,6 +282,35 @@ def test_names_that_look_alike_do_not_overwrite_each_other(tmp_path):
     assert done.content["claims"][0]["command"] == "attnlab reproduce toy.b --scale quick"
     with pytest.raises(AttnlabError, match="two sweeps are named 'toy'"):
         reproduce([one, toy_claim(sweep)], tmp_path / "out", processes=0)
+
+
+def test_a_record_becomes_a_section_with_its_numbers(tmp_path):
+    claim = toy_claim(toy_sweep(tmp_path))
+    done = reproduce([claim], tmp_path / "out", processes=0)
+    (section,) = Claims(lambda: {claim.id: claim}).sections(done)
+    (criterion,) = section.criteria
+    assert (section.verdict, criterion.verdict, criterion.relation) == ("holds", "holds", "≤")
+    assert criterion.statistic == pytest.approx(1.0035)
+    assert criterion.interval is not None
+    assert criterion.interval[0] < 1.0035 < criterion.interval[1]
+    assert [(control.id, control.should, control.ok) for control in section.controls] == [
+        ("large", "reject", True)
+    ]
+    assert section.facts == {"Seeds": "8", "Runs": "16 asked, 16 finished, 0 failed"}
+    assert [figure.id for figure in section.figures] == ["toy.small.criteria"]
+
+
+def test_a_figure_that_raises_is_replaced_by_a_notice_on_the_page(tmp_path):
+    def figures(data):
+        return [data["tyo"]]
+
+    claim = replace(toy_claim(toy_sweep(tmp_path)), figures=figures)
+    done = reproduce([claim], tmp_path / "out", processes=0)
+    assert done.content["claims"][0]["verdict"] == "holds"
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    notice = html.escape("The figures cannot be drawn: KeyError: 'tyo' (test_claim.py, line ")
+    assert notice in page
+    assert "data-figure=" not in page
 
 
 def test_a_mistake_in_a_measurement_is_named(tmp_path):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import xarray as xr
 
-from attnlab.lab import Grid, Sweep, split_arms
+from attnlab.lab import Claims, Grid, Sweep, split_arms
 from attnlab.papers import ROTTEN_TOMATOES, claims
 from attnlab.report import Page, Section, render
 from attnlab.sweeps import InProcess, run_plan
@@ -129,19 +129,31 @@ def _work(sweep: Sweep) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-@pytest.mark.parametrize("name", CLAIMS)
-def test_a_claim_is_measured_judged_and_drawn(name: str):
+@cache
+def section(name: str) -> Section:
+    """The section of a claim from small runs."""
     claim = CLAIMS[name]
     data = {label: one for sweep in claim.sweeps for label, one in measured(sweep).items()}
-    entry = claim.judge(data)
-    for criterion in entry["criteria"]:
-        assert criterion["verdict"] in ("holds", "fails", "inconclusive")
-    assert claim.figures is not None
-    figures = tuple(claim.figures(data))
-    assert figures
-    section = Section.from_claim(entry | {"command": ""}, title=claim.title, figures=figures)
-    drawn = render(Page(title=name, question="", sections=(section,)))
-    assert all(f'data-figure="{figure.id}"' in drawn for figure in figures)
+    entry = claim.judge(data) | {"command": "", "looks": []}
+    return Claims(lambda: CLAIMS).section(entry, data)
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_a_claim_is_measured_judged_and_drawn(name: str):
+    assert CLAIMS[name].figures is not None
+    found = section(name)
+    for criterion in found.criteria:
+        assert criterion.verdict in ("holds", "fails", "inconclusive")
+    assert found.figures, found.body
+    drawn = render(Page(title=name, question="", sections=(found,)))
+    assert all(f'data-figure="{figure.id}"' in drawn for figure in found.figures)
+
+
+def test_the_page_of_all_claims_stays_small():
+    sections = tuple(section(name) for name in CLAIMS)
+    assert not [body for one in sections for body in one.body if "cannot be drawn" in body]
+    page = Page(title="all claims", question="", sections=sections)
+    assert len(render(page).encode()) < 12e6
 
 
 @pytest.mark.parametrize("name", CLAIMS)
