@@ -81,6 +81,7 @@ def bag_logits(
     Correct up to a shift common to a sentence's logits. The table is projected once, then its rows
     are pooled (docs/theory.md#a2).
 
+    >>> import jax
     >>> from attnlab.models import WordAttentionConfig
     >>> corpus = Corpus.from_tokens([["a", "b", "a"], ["c"]], labels=[0, 1])
     >>> model = WordAttentionConfig.for_corpus(corpus, head="linear", normaliser="sparsemax").init(jax.random.key(0))
