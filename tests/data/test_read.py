@@ -343,7 +343,7 @@ NASTY = {
     "encoding.csv": (HEADER, {"encoding": "klingon"}, "encoding='klingon' is not known"),
     "codec.csv": (HEADER, {"encoding": "base64"}, "encoding='base64' is not known"),
     "utf16.csv": ("text,label\na,x\nb,y\n".encode("utf-16-le"), {}, "--encoding utf-16-le"),
-    "garbage.csv": (bytes(range(256)) * 40, {}, "is no text: .* control characters"),
+    "garbage.csv": (bytes(range(256)) * 40, {}, "is not a text file: .* control characters"),
     "book.csv": (b"PK\x03\x04rest", {}, "zip archive or an Excel workbook: save the sheet as CSV"),
     "cut.csv.gz": (
         gzip.compress(HEADER + b"a,x\nb,y\n" * 50)[:-20],
