@@ -78,7 +78,7 @@ def test_from_fifty_rows_to_page_and_labels(run, short):
             ["study", "reviews.csv", "--text", "review", "--label", "sentiment", "--target", "80"],
             "between 0 and 1",
         ),
-        (["study", "one.csv", "--text", "review", "--label", "sentiment"], "have the one label"),
+        (["study", "one.csv", "--text", "review", "--label", "sentiment"], "have the same label"),
         (["predict", "nowhere", "reviews.csv"], "nowhere"),
     ],
 )

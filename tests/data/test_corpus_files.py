@@ -65,7 +65,7 @@ def edit(**changes):
 @pytest.mark.parametrize(
     ("name", "damage", "message"),
     [
-        ("words.npy", cut, r"words.npy has \d+ bytes, expected \d+: it is cut off or was changed"),
+        ("words.npy", cut, r"words.npy has \d+ bytes, expected \d+: it was truncated or changed"),
         ("words.npy", flip, r"words.npy was changed after it was written"),
         ("labels.npy", lambda path: path.unlink(), r"labels.npy is missing"),
         ("corpus.json", lambda path: path.unlink(), "holds no corpus"),
