@@ -65,16 +65,16 @@ def edit(**changes):
 @pytest.mark.parametrize(
     ("name", "damage", "message"),
     [
-        ("words.npy", cut, r"words.npy has \d+ bytes, expected \d+: it is cut off or was changed"),
+        ("words.npy", cut, r"words.npy has \d+ bytes, expected \d+: it was truncated or changed"),
         ("words.npy", flip, r"words.npy was changed after it was written"),
         ("labels.npy", lambda path: path.unlink(), r"labels.npy is missing"),
         ("corpus.json", lambda path: path.unlink(), "holds no corpus"),
-        ("corpus.json", cut, "is no JSON"),
+        ("corpus.json", cut, "is not valid JSON"),
         ("corpus.json", lambda path: path.write_text("[]"), "holds no JSON object"),
         ("corpus.json", edit(schema=99), "schema 99; expected 'attnlab.Corpus' and 1"),
         ("corpus.json", edit(kind="other"), "kind 'other'"),
         ("corpus.json", edit(classes=["a", "b", "c"]), "names in corpus.json were changed"),
-        ("corpus.json", edit(vocabulary=None), "vocabulary is no list of names"),
+        ("corpus.json", edit(vocabulary=None), "vocabulary is not a list of names"),
         ("corpus.json", edit(files={}), "expected None"),
     ],
 )

@@ -170,7 +170,7 @@ def test_broken_idx_files_are_named(tmp_path):
         load_digits(tmp_path)
     write_idx(images, IMAGES)
     images.write_bytes(images.read_bytes()[:-1])
-    with pytest.raises(AttnlabError, match=r"train-images-idx3-ubyte holds 79 bytes.* promises 80"):
+    with pytest.raises(AttnlabError, match=r"train-images-idx3-ubyte holds 79 bytes.* expected 80"):
         load_digits(tmp_path)
     write_idx(images, IMAGES[:4])
     with pytest.raises(AttnlabError, match=r"4, 4, 4.* with 5 labels"):

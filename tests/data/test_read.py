@@ -285,7 +285,7 @@ NASTY = {
     "blank.csv": (b"\n\n  \n", {}, "not clear which column"),
     "newlines.csv": (b"\n\n", {}, "has no row"),
     "blank.txt": (b"\n\n", {}, "format is not clear"),
-    "one.csv": (HEADER + b"a,x\nb,x\n", {}, "2 rows have the one label 'x'"),
+    "one.csv": (HEADER + b"a,x\nb,x\n", {}, "2 rows have the same label 'x'"),
     "many.csv": (
         HEADER + b"".join(b"t%d,c%d\n" % (i, i) for i in range(60)),
         {},
@@ -323,12 +323,12 @@ NASTY = {
     "open.csv": (
         HEADER + b'a,x\n"b,y\nc,x\nd,y\n',
         {},
-        r"open.csv, row 3 \(it begins in line 3\): a quote is opened",
+        r"open.csv, row 3 \(it starts in line 3\): a quote is opened",
     ),
     "later.csv": (
         HEADER + b'"a\na",x\n"b,y\nc,x\n',
         {},
-        r"row 3 \(it begins in line 4\): a quote is opened",
+        r"row 3 \(it starts in line 4\): a quote is opened",
     ),
     "ragged.csv": (
         HEADER + b"a,x\nb,y,z,w\nc,d,e\n",
@@ -343,14 +343,14 @@ NASTY = {
     "encoding.csv": (HEADER, {"encoding": "klingon"}, "encoding='klingon' is not known"),
     "codec.csv": (HEADER, {"encoding": "base64"}, "encoding='base64' is not known"),
     "utf16.csv": ("text,label\na,x\nb,y\n".encode("utf-16-le"), {}, "--encoding utf-16-le"),
-    "garbage.csv": (bytes(range(256)) * 40, {}, "is no text: .* control characters"),
+    "garbage.csv": (bytes(range(256)) * 40, {}, "is not a text file: .* control characters"),
     "book.csv": (b"PK\x03\x04rest", {}, "zip archive or an Excel workbook: save the sheet as CSV"),
     "cut.csv.gz": (
         gzip.compress(HEADER + b"a,x\nb,y\n" * 50)[:-20],
         {},
-        "cut off or damaged: gzip",
+        "truncated or damaged: gzip",
     ),
-    "fake.csv.gz": (b"\x1f\x8bnot gzip at all", {}, "cut off or damaged: gzip"),
+    "fake.csv.gz": (b"\x1f\x8bnot gzip at all", {}, "truncated or damaged: gzip"),
     "array.json": (b'[{"text": "a", "label": "x"}]', {}, "one JSON array; expected JSON Lines"),
     "lines.jsonl": (b"not json\nneither\n", {}, "none of its first lines is a JSON object"),
     "keys.jsonl": (b'{"a": "b", "c": "d", "e": "f"}\n', {}, "columns are 'a', 'c', 'e'"),
@@ -360,7 +360,7 @@ NASTY = {
         "2 of its 3 rows cannot be read as jsonl",
     ),
     "fake.parquet": (b"text,label\na,x\n", {}, "no Parquet file: it does not begin with PAR1"),
-    "cut.parquet": (b"PAR1 and no more", {}, "cut off or damaged"),
+    "cut.parquet": (b"PAR1 and no more", {}, "truncated or damaged"),
     "prose.txt": (
         b"once upon a time\nthere was a word\nand no label\nat all\n",
         {},
@@ -390,7 +390,7 @@ def test_files_that_cannot_be_opened(tmp_path):
         read_texts(tmp_path)
     with pytest.raises(AttnlabError, match=r"nowhere.csv: there is no such file"):
         read_texts(tmp_path / "nowhere.csv")
-    with pytest.raises(AttnlabError, match="no file was named"):
+    with pytest.raises(AttnlabError, match="no file was given"):
         read_texts([])
 
 

@@ -313,7 +313,7 @@ def test_a_truncated_mapped_corpus_is_refused_in_words(tmp_path, monkeypatch, tr
     whole = words.read_bytes()
     words.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(
-        AttnlabError, match=r"words.npy has \d+ bytes, expected \d+: it is cut off or was changed"
+        AttnlabError, match=r"words.npy has \d+ bytes, expected \d+: it was truncated or changed"
     ):
         Corpus.open(place)
     words.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
@@ -346,7 +346,7 @@ def test_what_cannot_be_used_is_refused_in_words(tmp_path):
     rows = [(f"film {i}", "ab"[i % 2]) for i in range(20)]
     good = write(tmp_path / "good.csv", rows)
     cases = {
-        "all 20 rows have the one label 'a'": {
+        "all 20 rows have the same label 'a'": {
             "train": [write(tmp_path / "one.csv", [(t, "a") for t, _ in rows])]
         },
         "different labels": {"train": [write(tmp_path / "many.csv", [(t, t) for t, _ in rows])]},

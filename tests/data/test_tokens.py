@@ -99,7 +99,7 @@ def test_records_come_back(settings):
         (lambda: Tokenizer.from_function("nowhere_at_all:split"), "cannot be imported"),
         (lambda: Tokenizer.from_function("re:nothing"), "cannot be imported"),
         (lambda: Tokenizer.from_function("split"), "expected 'module:function'"),
-        (lambda: Tokenizer.from_function("re:__name__"), "is no function"),
+        (lambda: Tokenizer.from_function("re:__name__"), "is not a function"),
         (
             lambda: Tokenizer.from_function(lambda text: text)("abc"),
             "returned str 'abc'; expected a list of words",

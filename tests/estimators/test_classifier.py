@@ -296,7 +296,7 @@ def test_balanced_weights_serve_a_rare_class():
 @pytest.mark.parametrize(
     ("texts", "labels", "message"),
     [
-        (TEXTS, ["one"] * 600, r"all 600 texts have the one label \['one'\]"),
+        (TEXTS, ["one"] * 600, r"all 600 texts have the same label \['one'\]"),
         (TEXTS, LABELS[:-1], "got 600 texts but 599 labels"),
         ([1, 2], [0, 1], "text number 0 is int '1'; expected a string"),
         (["a b", None], [0, 1], "text number 1 is NoneType"),
@@ -305,7 +305,7 @@ def test_balanced_weights_serve_a_rare_class():
         (np.array([["a", "b"]]), [0], r"an array of shape \(1, 2\)"),
         (pd.DataFrame({"t": ["a"], "u": ["b"]}), [0], r"a table with the columns \['t', 'u'\]"),
         (["a b", "c d"], [[0, 1], [1, 0]], r"y has shape \(2, 2\)"),
-        (["a b", "c d", "e"], [0.1, 0.25, 0.3], "the labels are no classes"),
+        (["a b", "c d", "e"], [0.1, 0.25, 0.3], "the labels are not classes"),
         (["word", "word"], [0, 1], "attention needs at least 2"),
     ],
 )

@@ -59,7 +59,7 @@ def test_a_normaliser_comes_back(tmp_path):
 
 
 def test_a_model_is_not_overwritten_silently(fitted, folder):
-    with pytest.raises(AttnlabError, match="holds a model already"):
+    with pytest.raises(AttnlabError, match="already holds a model"):
         fitted.save(folder)
     assert fitted.save(folder, overwrite=True) == folder
 
@@ -79,7 +79,7 @@ def test_a_tokeniser_of_ones_own_is_named_and_must_be_given_again(tmp_path):
     folder = classifier.save(tmp_path / "model")
     name = f"{__name__}:split_words"
     assert json.loads((folder / "model.json").read_text())["tokenizer"] == {"function": name}
-    with pytest.raises(AttnlabError, match=f"if you trust it, say tokenizer='{name}'"):
+    with pytest.raises(AttnlabError, match=f"if you trust it, give tokenizer='{name}'"):
         load_classifier(folder)
     with pytest.raises(AttnlabError, match=r"not with 'builtins:str\.split'"):
         load_classifier(folder, tokenizer="builtins:str.split")
@@ -148,7 +148,7 @@ def cut(name: str) -> Callable[[Path], None]:
     ("damage", "message"),
     [
         (flip, "model.safetensors was changed after it was written"),
-        (cut("model.safetensors"), r"has \d+ bytes, expected \d+: it is cut off"),
+        (cut("model.safetensors"), r"has \d+ bytes, expected \d+: it was truncated"),
         (cut("model.json"), "not valid JSON"),
         (
             edit(lambda r: r.update(n_iter=3), seals=False),
@@ -178,7 +178,7 @@ def cut(name: str) -> Callable[[Path], None]:
         ),
         (
             edit(lambda r: r["settings"].update(extra=1)),
-            r"settings \['extra'\] are missing or not known",
+            r"settings \['extra'\] are missing or unknown",
         ),
         (
             edit(lambda r: r["settings"].update(embedding_dim=11)),

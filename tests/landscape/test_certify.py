@@ -143,7 +143,7 @@ def test_given_tangents_are_counted_and_wrong_ones_refused():
         1,
         (0, 0, 1),
     )
-    with pytest.raises(AttnlabError, match="no symmetry"):
+    with pytest.raises(AttnlabError, match="not symmetries"):
         certify(problem, tangents=jnp.array([[1.0, 0.0]]))
 
 

@@ -108,5 +108,5 @@ def test_a_curve_is_never_worse_than_the_line():
         curved_path(bowl, *ends, steps=50, points=25).barrier
         <= straight_path(bowl, *ends, points=25).barrier
     )
-    with pytest.raises(AttnlabError, match="positive number"):
+    with pytest.raises(AttnlabError, match="steps=0: expected at least 1"):
         curved_path(bowl, *ends, steps=0)

@@ -148,5 +148,5 @@ def test_nonsense_is_refused():
         surface(problem, directions=jnp.eye(3))
     with pytest.raises(AttnlabError, match="span"):
         surface(problem, directions=jnp.eye(3)[:1], span=(1.0, 2.0))
-    with pytest.raises(AttnlabError, match="record more"):
+    with pytest.raises(AttnlabError, match="expected at least"):
         path_directions(np.zeros((2, 3)))

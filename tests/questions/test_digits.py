@@ -163,7 +163,7 @@ def test_settings_that_make_no_sense_are_refused(given, message):
         ({"canvas": 4}, "expected each to fit into the next"),
         ({"stride": 5}, "do not cover it"),
         ({"shrink": 3}, "expected a divisor of 8"),
-        ({"digits": "nowhere"}, "nowhere' is no folder"),
+        ({"digits": "nowhere"}, "nowhere' is not a folder"),
         ({"digits": "."}, "no train-images-idx3-ubyte with train-labels-idx1-ubyte"),
     ],
 )

@@ -242,7 +242,7 @@ def test_measured_arrays_get_the_named_dimensions():
     }
     assert np.array_equal(found.weight.isel(input=0), found["first"])
     assert np.array_equal(found.outer.isel(check=1), found.weight)
-    with pytest.raises(AttnlabError, match="'weight' the shape"):
+    with pytest.raises(AttnlabError, match="'weight' of shape"):
         fit_grid(
             init,
             loss,

@@ -493,7 +493,7 @@ def test_a_sweeps_own_ctrl_c_is_left_alone():
     ("init", "message"),
     [
         (WordAttentionConfig(words=10, classes=3), "embeddings of 10 words but the corpus has 43"),
-        (WordAttentionConfig(words=43, classes=2), r"shape \(2,\) but the corpus has 3 classes"),
+        (WordAttentionConfig(words=43, classes=2), r"shape \(2,\); expected \(3,\)"),
         (lambda key: "model", "init returned str"),
     ],
 )
@@ -507,7 +507,7 @@ def test_a_model_that_does_not_fit_is_refused(init, message):
     [
         (lambda: Adam(-1.0), "step_size=-1.0: expected a number > 0"),
         (lambda: EarlyStopping(patience=0), "patience=0: expected at least 1"),
-        (lambda: config(query_norm=-1.0), "needs both positive"),
+        (lambda: config(query_norm=-1.0), "needs both to be positive"),
         (lambda: GradientDescent(0.1, momentum=1.0), "momentum < 1"),
         (lambda: Every(0), "≥ 1"),
     ],
@@ -538,7 +538,7 @@ OTHER = TopicTask(topics=3, topic_words=1, dictionary=41, noise_words=5).sample(
         ({"words": ["zebra"]}, "'zebra' is not in the vocabulary"),
         ({"optimizer": GradientFlow(), "batch_size": 10}, "a gradient flow has no steps"),
         ({"steps": 10_000_000, "when": Every(1), "seeds": 16}, "GiB of memory"),
-        ({"when": At((50,))}, "step 50 lies outside"),
+        ({"when": At((50,))}, "step 50: expected steps from 0 to 5"),
     ],
 )
 def test_mistakes_are_refused_in_words(settings, message):

@@ -1,6 +1,4 @@
-"""Where data comes from: users' texts, bags of words without padding, digits, and generators whose
-truth is known.
-"""
+"""Data: users' texts, corpora (bags of words without padding), digits, and generators."""
 
 from attnlab.data import thinning
 from attnlab.data._corpus import Corpus

@@ -1,4 +1,4 @@
-"""Which column holds the text, and which the label."""
+"""Finds the columns of text and label."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ LABEL_NAMES = ("label", "sentiment", "class", "target", "category", "polarity", 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked of a file: names of columns (``None``: to be guessed), whether labels are read,
-    a header.
-    """
+    """What to read from a file: columns (``None``: to be guessed), whether labels, whether a header."""
 
     text: str | None
     label: str | None
@@ -36,7 +34,7 @@ class Wanted:
 
 
 def choose_columns(name: str, columns: Sequence[str], wanted: Wanted) -> tuple[int, int | None]:
-    """The places of text and label among a file's columns; guessed only where there is no doubt."""
+    """The positions of text and label among a file's columns; guessed only if unambiguous."""
     clean = [column.strip() for column in columns]
     repeated = {column for column in clean if column and clean.count(column) > 1}
     for asked in (wanted.text, wanted.label if wanted.labelled else None):
@@ -82,7 +80,7 @@ def _named(name: str, columns: list[str], asked: str, what: str, wanted: Wanted)
 
 
 def _guess(columns: list[str], names: Sequence[str], taken: int | None) -> int | None:
-    """The one column that bears one of these names, in the plural too."""
+    """The only column with one of these names, or their plural."""
     known = {*names, *(f"{word}s" for word in names)}
     found = [i for i, column in enumerate(columns) if i != taken and column.lower() in known]
     return found[0] if len(found) == 1 else None

@@ -22,9 +22,7 @@ _PIECE = 2**20
 
 @dataclass(frozen=True)
 class WordIndex:
-    """The transposed index: word ``w`` occurs in ``sentences[offsets[w]:offsets[w + 1]]``, in
-    rising order.
-    """
+    """The transposed index: word ``w`` occurs in ``sentences[offsets[w]:offsets[w + 1]]``, ascending."""
 
     offsets: Int[ndarray, "bounds"]
     sentences: Int[ndarray, "entries"]
@@ -35,9 +33,8 @@ class WordIndex:
 class Corpus:
     """Immutable labelled bags of words.
 
-    Sentence ``n`` holds the distinct words ``words[offsets[n]:offsets[n + 1]]``, rising, and how
-    often each of them occurs in ``counts`` at the same places. There is no padding and no padding
-    word.
+    Sentence ``n`` holds the distinct words ``words[offsets[n]:offsets[n + 1]]``, ascending, and
+    their numbers of occurrences in ``counts`` at the same places. There is no padding.
 
     - ``offsets``: (sentences + 1,), ``words`` and ``counts``: (entries,), ``labels``: (sentences,)
       class numbers.
@@ -88,9 +85,8 @@ class Corpus:
     ) -> Corpus:
         """Count the words of tokenised sentences.
 
-        Without ``vocabulary`` and ``classes`` both are taken from the data, sorted by name. With a
-        vocabulary, a word outside it is an error: drop unknown words first, so that dropping is a
-        decision and not an accident.
+        By default ``vocabulary`` and ``classes`` are taken from the data, sorted by name. A word
+        outside a given vocabulary is an error: drop unknown words first.
         """
         sentences, labels = list(sentences), list(labels)
         if len(sentences) != len(labels):
@@ -145,9 +141,7 @@ class Corpus:
         vocabulary: Sequence[str],
         classes: Sequence[str],
     ) -> Corpus:
-        """Build from one (sentence number, word number) pair per token, in any order; repeats
-        become counts.
-        """
+        """A corpus from one (sentence number, word number) pair per token, in any order."""
         width = max(len(vocabulary), 1)
         if len(words) and not 0 <= words.min() <= words.max() < width:
             raise AttnlabError(
@@ -159,39 +153,34 @@ class Corpus:
         return cls(offsets, pairs % width, counts, labels, tuple(vocabulary), tuple(classes))
 
     def save(self, folder: str | Path) -> Path:
-        """Write the corpus to a folder of plain arrays and a JSON file; a folder with another
-        corpus is refused.
-        """
+        """Write plain arrays and a JSON file to a folder, which must not hold another corpus."""
         return save_corpus(self, folder)
 
     @classmethod
     def open(cls, folder: str | Path) -> Corpus:
-        """A stored corpus; its arrays stay on disk and are read where they are used.
+        """A stored corpus; its arrays stay on disk and are memory-mapped.
 
-        Sizes and checksums are compared with what was written, so that a file that was cut off or
-        changed is refused.
+        Sizes and checksums are verified: a truncated or changed file is an error.
 
         >>> import tempfile
         >>> corpus = Corpus.from_tokens([["good", "film"], ["bad", "film"]], labels=["pos", "neg"])
         >>> Corpus.open(corpus.save(tempfile.mkdtemp())) == corpus
         True
         """
-        stored, said, trusted = open_corpus(folder)
+        stored, content, trusted = open_corpus(folder)
         if trusted:
-            return cls._unread(stored, said)
+            return cls._unread(stored, content)
         corpus = cls(**stored)
-        if corpus.content_hash != said:
+        if corpus.content_hash != content:
             raise AttnlabError(
                 f"{folder}: the names in corpus.json were changed after they were written; save "
-                "it anew"
+                "it again"
             )
         return corpus
 
     @classmethod
     def _unread(cls, stored: dict[str, Any], content_hash: str) -> Corpus:
-        """A corpus that was checked when it was written: nothing is read of its arrays before it is
-        used.
-        """
+        """A corpus that was checked when it was written: its arrays are not read before use."""
         corpus = cls.__new__(cls)
         for name, value in stored.items():
             object.__setattr__(
@@ -242,9 +231,7 @@ class Corpus:
 
     @cached_property
     def mean_others(self) -> Float[ndarray, "words"]:
-        """``m`` of docs/theory.md#a7 per word: mean length of the sentences that contain it, minus
-        one (nan if none).
-        """
+        """``m`` of docs/theory.md#a7 per word: mean length of its sentences minus one (nan if none)."""
         totals = np.bincount(
             self.words, weights=self.lengths[self.rows], minlength=len(self.vocabulary)
         )
@@ -273,13 +260,11 @@ class Corpus:
         return np.asarray(numbers, np.int64)
 
     def subset(self, sentences: Sequence[int] | ndarray) -> Corpus:
-        """The given sentences (numbers, in their order, or a mask), over the same vocabulary and
-        classes.
-        """
+        """The given sentences (numbers, in this order, or a mask), with vocabulary and classes kept."""
         given = np.asarray(sentences)
         if given.dtype == bool and given.shape != self.labels.shape:
             raise AttnlabError(
-                f"a mask of {given.size} truth values does not fit {len(self)} sentences"
+                f"a mask of {given.size} booleans for {len(self)} sentences: expected one each"
             )
         chosen = np.flatnonzero(given) if given.dtype == bool else given.astype(np.int64)
         if chosen.size and not -1 < chosen.min() <= chosen.max() < len(self):
@@ -324,12 +309,10 @@ class Corpus:
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 over words, counts, labels and names: equal corpora have equal hashes on every
-        machine.
-        """
+        """SHA-256 over words, counts, labels and names; equal on every machine."""
         digest = hashlib.sha256(b"attnlab.Corpus.1")
         for array in (self.offsets, self.words, self.counts, self.labels):
-            # In pieces: an array that is mapped into memory may be larger than memory.
+            # In pieces: a memory-mapped array may be larger than memory.
             for first in range(0, len(array), _PIECE):
                 piece = array[first : first + _PIECE]
                 digest.update(
@@ -353,7 +336,7 @@ def _shown(names: Sequence[object], most: int = 8) -> str:
 
 
 def _check(corpus: Corpus) -> None:
-    """Refuse what cannot be trained on, in words."""
+    """Raise an error for a corpus that cannot be trained on."""
     offsets, words, counts, labels = corpus.offsets, corpus.words, corpus.counts, corpus.labels
     if len(labels) == 0:
         raise AttnlabError("the corpus has no sentence")

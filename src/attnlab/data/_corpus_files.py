@@ -1,6 +1,4 @@
-"""A corpus on disk: plain arrays that are mapped into memory, names as JSON, and a checksum of each
-file.
-"""
+"""A corpus on disk: memory-mapped arrays, names as JSON, and a checksum of each file."""
 
 from __future__ import annotations
 
@@ -49,7 +47,7 @@ def save_corpus(corpus: Corpus, folder: str | Path) -> Path:
 
 
 def seal_corpus(corpus: Corpus, place: Path) -> Path:
-    """Write ``corpus.json`` beside the arrays, which are there: with it the corpus is whole."""
+    """Write ``corpus.json`` next to the arrays; this completes a stored corpus."""
     files = {}
     for path in (place / f"{name}.npy" for name in ARRAYS):
         state = path.stat()
@@ -72,34 +70,32 @@ def seal_corpus(corpus: Corpus, place: Path) -> Path:
 
 
 def open_corpus(folder: str | Path) -> tuple[dict[str, Any], str, bool]:
-    """The arrays, mapped into memory, and the names of a stored corpus; its content hash; whether
-    it was trusted.
+    """Memory-mapped arrays and names of a stored corpus; its content hash; whether it was trusted.
 
-    A file that was cut off or changed is refused. A large one that has its size and time of writing
-    still is trusted: it was checked when it was written, and reading it through in every process
-    would take longer than using it.
+    A truncated or changed file is an error. A large file with unchanged size and modification time
+    is trusted: it was checked when it was written, and reading all of it in every process would take
+    longer than using it.
     """
     place = Path(folder)
     record = _read_record(place / _RECORD)
     if record.get("kind") != "attnlab.Corpus" or record.get("schema") != SCHEMA:
         raise AttnlabError(
             f"{place / _RECORD} has kind {record.get('kind')!r} and schema "
-            f"{record.get('schema')!r}; expected "
-            f"'attnlab.Corpus' and {SCHEMA}: it was written by another version of attnlab, or by "
-            "something else"
+            f"{record.get('schema')!r}; expected 'attnlab.Corpus' and {SCHEMA}: it was written by "
+            "another version of attnlab, or by another program"
         )
     names: dict[str, Any] = {name: record.get(name) for name in ("vocabulary", "classes")}
     for name, value in names.items():
         if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
             raise AttnlabError(
-                f"{place / _RECORD}: {name} is no list of names; the file was changed, save it anew"
+                f"{place / _RECORD}: {name} is not a list of names; the file was changed, save it again"
             )
     arrays = {name: _array(place / f"{name}.npy", kind, record) for name, kind in ARRAYS.items()}
     named = {name: tuple(value) for name, value in names.items()}
     trusted = any(found[1] for found in arrays.values())
     if trusted and names_hash(**named) != record.get("names_hash"):
         raise AttnlabError(
-            f"{place}: the names in {_RECORD} were changed after they were written; save it anew"
+            f"{place}: the names in {_RECORD} were changed after they were written; save it again"
         )
     return (
         {name: found[0] for name, found in arrays.items()} | named,
@@ -116,7 +112,7 @@ def names_hash(vocabulary: Sequence[str], classes: Sequence[str]) -> str:
 
 
 def hash_names(digest: Any, *lists: Sequence[str]) -> None:
-    """Take lists of names into a checksum: the length of each name in bytes, then the name."""
+    """Add lists of names to a checksum: the length of each name in bytes, then the name."""
     for names in lists:
         encoded = [name.encode("utf-8", "surrogatepass") for name in names]
         digest.update(
@@ -125,25 +121,25 @@ def hash_names(digest: Any, *lists: Sequence[str]) -> None:
 
 
 def _array(path: Path, kind: str, record: dict[str, Any]) -> tuple[np.ndarray, bool]:
-    """An array, and whether its content was taken on trust."""
-    said = record.get("files", {}).get(path.name, {})
+    """An array, and whether its content was trusted."""
+    written = record.get("files", {}).get(path.name, {})
     if not path.is_file():
-        raise AttnlabError(f"{path} is missing: the stored corpus is not whole, save it anew")
+        raise AttnlabError(f"{path} is missing: the stored corpus is incomplete, save it again")
     state = path.stat()
-    if state.st_size != said.get("bytes"):
+    if state.st_size != written.get("bytes"):
         raise AttnlabError(
-            f"{path} has {state.st_size} bytes, expected {said.get('bytes')}: it is cut off or "
-            "was changed"
+            f"{path} has {state.st_size} bytes, expected {written.get('bytes')}: it was truncated "
+            "or changed"
         )
-    trusted = state.st_size >= TRUSTED and state.st_mtime_ns == said.get("written")
-    if not trusted and _checksum(path) != said.get("sha256"):
+    trusted = state.st_size >= TRUSTED and state.st_mtime_ns == written.get("written")
+    if not trusted and _checksum(path) != written.get("sha256"):
         raise AttnlabError(
-            f"{path} was changed after it was written: its checksum differs; save the corpus anew"
+            f"{path} was changed after it was written: its checksum differs; save the corpus again"
         )
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError) as error:
-        raise AttnlabError(f"{path} is no NumPy array: {error}") from error
+        raise AttnlabError(f"{path} is not a NumPy array: {error}") from error
     if array.ndim != 1 or array.dtype != np.dtype(kind):
         raise AttnlabError(
             f"{path} has shape {array.shape} and type {array.dtype}; expected one axis of {kind}"
@@ -157,9 +153,11 @@ def _read_record(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_bytes())
     except ValueError as error:
-        raise AttnlabError(f"{path} is no JSON ({error}): it is cut off or was changed") from error
+        raise AttnlabError(
+            f"{path} is not valid JSON ({error}): it was truncated or changed"
+        ) from error
     if not isinstance(content, dict):
-        raise AttnlabError(f"{path} holds no JSON object: it was changed")
+        raise AttnlabError(f"{path} is not a JSON object: it was changed")
     return content
 
 

@@ -1,4 +1,4 @@
-"""Rows of cells out of CSV and TSV, with the row in which something went wrong."""
+"""Reads rows of cells from CSV and TSV; errors name the row."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ def header_of(lines: Sequence[str], delimiter: str) -> tuple[list[str], float]:
 
 
 def guess_delimiter(lines: Sequence[str]) -> str:
-    """The delimiter that cuts the first lines into rows of most nearly equal width; a comma where
-    none does.
+    """The delimiter that cuts the first lines into rows of most equal width; a comma by default.
 
     >>> guess_delimiter(["text;label", "good, really good;pos", "bad;neg"])
     ';'
@@ -36,11 +35,11 @@ def guess_delimiter(lines: Sequence[str]) -> str:
 
 
 def delimited_rows(source: Source, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Row number, from 1, and cells. Blank lines are counted and not given."""
+    """Row number, from 1, and cells. Blank lines are counted but skipped."""
     if delimiter == "\t" and _is_rectangle(source):
         yield from _literal_rows(source)
         return
-    # The limit belongs to the whole process: it is put back, so that other readers keep theirs.
+    # The limit is global to the process: restore it for other readers.
     limit = csv.field_size_limit(_LONGEST_CELL)
     try:
         yield from _quoted_rows(source, delimiter)
@@ -50,47 +49,44 @@ def delimited_rows(source: Source, delimiter: str) -> Iterator[tuple[int, list[s
 
 def _quoted_rows(source: Source, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     with source.characters(newline="") as stream:
-        lines = _Remembered(stream)
+        lines = _RowLines(stream)
         reader = csv.reader(lines, delimiter=delimiter)
-        number, began, spanned = 0, 1, [""]
+        number, started, spanned = 0, 1, [""]
         try:
             for cells in reader:
                 number += 1
-                began = reader.line_num - len(lines.since) + 1
+                started = reader.line_num - len(lines.current) + 1
                 spanned = lines.taken()
                 if cells:
                     yield number, cells
         except csv.Error as error:
-            began = reader.line_num - len(lines.since) + 1
+            started = reader.line_num - len(lines.current) + 1
             raise AttnlabError(
-                f"{source.name}, row {number + 1} (it begins in line {began}): {error}; is a "
-                "quote opened there and "
-                "never closed?"
+                f"{source.name}, row {number + 1} (it starts in line {started}): {error}; check for "
+                "a quote that is opened there and never closed"
             ) from error
         if _is_open(spanned, delimiter):
             raise AttnlabError(
-                f"{source.name}, row {number} (it begins in line {began}): a quote is opened "
-                "there and never closed, "
-                f"so that {len(spanned)} lines up to the end of the file are one cell; close it, "
-                "or write a quote "
-                'within a quoted cell twice ("")'
+                f"{source.name}, row {number} (it starts in line {started}): a quote is opened "
+                f"there and never closed, which makes {len(spanned)} lines up to the end of the "
+                'file one cell; close it, or write a quote within a quoted cell twice ("")'
             )
 
 
-class _Remembered:
-    """Lines, and those that were given since the last row."""
+class _RowLines:
+    """Iterates over lines and keeps those of the current row."""
 
     def __init__(self, lines: Iterable[str]):
-        self._lines, self.since = iter(lines), []
+        self._lines, self.current = iter(lines), []
 
     def __iter__(self) -> Iterator[str]:
         for line in self._lines:
-            self.since.append(line)
+            self.current.append(line)
             yield line
 
     def taken(self) -> list[str]:
-        """The lines of the row that has just been given."""
-        lines, self.since = self.since, []
+        """The lines of the row that was just read."""
+        lines, self.current = self.current, []
         return lines
 
 
@@ -105,10 +101,9 @@ def _is_open(lines: list[str], delimiter: str) -> bool:
 
 
 def _is_rectangle(source: Source) -> bool:
-    """Whether all lines have equally many tabs: then no cell holds a tab or a line end, and a quote
-    is only a quote.
+    """Whether all lines have the same number of tabs: quotes are then literal characters.
 
-    Tab-separated files are often written without any quoting, and text may begin with a quote.
+    Tab-separated files are often written without quoting, and text may begin with a quote.
     """
     with source.characters() as stream:
         counts = {line.count("\t") for line in stream if line.strip()}
@@ -123,7 +118,7 @@ def _literal_rows(source: Source) -> Iterator[tuple[int, list[str]]]:
 
 
 def _unquoted(cell: str) -> str:
-    """A cell that is quoted as a whole, without its quotes."""
+    """A cell without the quotes around it, if any."""
     if len(cell) < 2 or cell[0] != '"' or cell[-1] != '"':
         return cell
     inner = cell[1:-1]

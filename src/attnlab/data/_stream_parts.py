@@ -1,5 +1,6 @@
-"""Which rows of a stream are used, and in which part: duplicates, a split by hash, leaks. 128 bits
-stand for a text.
+"""Assigns the rows of a stream to parts: duplicates, a split by hash, leaks.
+
+A text is represented by a hash of 128 bits.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ _SORTED = 2**23  # keys that are sorted at one time
 
 
 def first_equal(keys: UInt64[ndarray, "rows 2"], at_once: int = _SORTED) -> Int[ndarray, "rows"]:
-    """For each row the first row that has the same key, maybe itself.
+    """For each row, the first row with the same key (possibly itself).
 
-    Keys are as good as random, so that the rows of equal remainder are a share of all; one share is
-    sorted at a time.
+    Keys are hashes: rows are grouped by the remainder of their key, and one group is sorted at a
+    time.
 
     >>> keys = np.array([[1, 2], [3, 2], [1, 2], [1, 4]], np.uint64)
     >>> first_equal(keys).tolist(), first_equal(keys, at_once=1).tolist()
@@ -50,9 +51,9 @@ def use_of_rows(
 ) -> tuple[Int8[ndarray, "rows"], tuple[Dropped, ...]]:
     """The part of each row, by number, or ``LEFT_OUT``; and what was left out.
 
-    The texts of the training files are each kept once, and not at all where their labels differ;
-    they are divided by ``fractions`` over the first of ``parts``, the files of any further part are
-    taken as they are.
+    The texts of the training files are each kept once, or not at all if their labels differ; they
+    are split by ``fractions`` into the first of ``parts``. The files of further parts are taken as
+    they are.
     """
     begin, end = rows.span("train")
     use = np.zeros(len(rows.labels), np.int8)
@@ -71,8 +72,7 @@ def use_of_rows(
     if (use[begin:end] == LEFT_OUT).all():
         raise AttnlabError(
             f"all {end - begin} texts occur with several labels ({dropped[0].examples[0]}): "
-            "nothing is left to learn "
-            "from; look at the label column"
+            "nothing is left to learn from; check the label column"
         )
     if len(fractions) > 1:
         kept = begin + np.flatnonzero(use[begin:end] != LEFT_OUT)
@@ -89,11 +89,9 @@ def _divided(
     seed: int,
     names: Sequence[str],
 ) -> Int8[ndarray, "rows"]:
-    """Parts of the given fractions, every class in each of them, by the order of a hash of text and
-    seed.
+    """Parts of the given fractions, with every class in each, by a hash of text and seed.
 
-    The hash depends on the text alone: the same texts are divided alike in whatever order and files
-    they stand.
+    The split does not depend on the order or the files of the texts.
     """
     drawn = _mixed(keys ^ _mixed(np.array([seed], np.uint64)))
     part = np.zeros(len(keys), np.int8)
@@ -109,7 +107,7 @@ def _divided(
 
 
 def _mixed(values: UInt64[ndarray, "rows"]) -> UInt64[ndarray, "rows"]:
-    """The finaliser of SplitMix64: a bijection of 64 bits, every one of which depends on all."""
+    """The finaliser of SplitMix64: a bijection of 64 bits; every output bit depends on all inputs."""
     z = values + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -117,7 +115,7 @@ def _mixed(values: UInt64[ndarray, "rows"]) -> UInt64[ndarray, "rows"]:
 
 
 def leaked(rows: Rows, use: Int8[ndarray, "rows"], part: int) -> Int[ndarray, "leaks"]:
-    """The rows of a part whose text is a training text too."""
+    """The rows of a part whose text is also a training text."""
     train, other = np.flatnonzero(use == 0), np.flatnonzero(use == part)
     first = first_equal(np.concatenate([rows.keys[train], rows.keys[other]]))
     return other[first[len(train) :] < len(train)]

@@ -1,7 +1,6 @@
-"""The first pass over files of texts: every row is checked, cut into words and written down as
-numbers, block by block.
+"""The first pass over files of texts: rows are checked, split into words and written as numbers.
 
-Held in memory are the different words of all texts and a few thousand rows, however many there are.
+Only the distinct words of all texts and a few thousand rows are held in memory.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _COLUMNS = {
 
 @dataclass(frozen=True)
 class Reading:
-    """Which files hold the rows of which part, how they are read, and what a word is."""
+    """The files of each part, how to read them, and the tokeniser."""
 
     files: Mapping[str, Sequence[str | Path]]
     wanted: Wanted
@@ -53,9 +52,7 @@ class Reading:
     words: Tokenizer
 
     def stamp(self) -> str:
-        """Stands for all that the result depends on; files by their names, sizes and times of
-        change.
-        """
+        """A hash of all that the result depends on; of files, their names, sizes and times."""
         states = [(part, file, os.stat(file)) for part, file in self.listed()]
         asked = [
             self.wanted.text,
@@ -64,8 +61,8 @@ class Reading:
             self.format,
             self.encoding,
         ]
-        told = [[part, file, state.st_size, state.st_mtime_ns] for part, file, state in states]
-        return hashlib.sha256(json.dumps([told, asked, self.words.record()]).encode()).hexdigest()
+        files = [[part, file, state.st_size, state.st_mtime_ns] for part, file, state in states]
+        return hashlib.sha256(json.dumps([files, asked, self.words.record()]).encode()).hexdigest()
 
     def listed(self) -> list[tuple[str, str]]:
         """Part and file, in the order of reading."""
@@ -74,12 +71,12 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """All rows that were taken, as numbers on disk, in the order of the files.
+    """All accepted rows, as numbers on disk, in the order of the files.
 
-    Row ``i`` has the words ``words[tokens[starts[i]:starts[i] + sizes[i]]]``, stands in row
-    ``rows[i]`` of its file, and has the class ``classes[labels[i]]``; two rows have equal ``keys``
-    when their texts are equal but for white space. ``readers``: what was noted in reading each
-    part; ``begins``: the first row of each file of ``listed``.
+    Row ``i`` has the words ``words[tokens[starts[i]:starts[i] + sizes[i]]]``, is row ``rows[i]`` of
+    its file, and has the class ``classes[labels[i]]``; rows have equal ``keys`` if their texts are
+    equal up to white space. ``readers``: the reader of each part; ``begins``: the first row of each
+    file of ``listed``.
     """
 
     spool: Spool
@@ -101,7 +98,7 @@ class Rows:
 
     @cached_property
     def sizes(self) -> Int[ndarray, "rows"]:
-        """How many words each row has."""
+        """The number of words of each row."""
         return self.spool.column("sizes")
 
     def blocks(self, size: int) -> Iterator[tuple[int, int, Int[ndarray, "tokens"]]]:
@@ -124,17 +121,17 @@ class Rows:
         return own[0][0], own[-1][1]
 
     def place(self, i: int) -> str:
-        """Where a row stands, in words."""
+        """The place of a row, for messages."""
         file = int(np.searchsorted(self.begins, i, side="right")) - 1
         return f"{self.listed[file][1]}, row {self.spool.column('rows')[i]}"
 
     def text_span(self, i: int) -> tuple[int, int]:
-        """Where the text of a row lies among the bytes of all."""
+        """The span of a row's text among the bytes of all texts."""
         ends = self.spool.column("ends")
         return (int(ends[i - 1]) if i else 0), int(ends[i])
 
     def example(self, i: int) -> Example:
-        """A row for people to look at."""
+        """A row as an example for the report."""
         begin, end = self.text_span(i)
         raw = self.spool.column("texts")[begin:end].tobytes()
         return Example(self.place(i), shortened(raw.decode("utf-8", "surrogatepass")))
@@ -143,9 +140,7 @@ class Rows:
 def read_rows_of(
     reading: Reading, spool_folder: Path, *, block: int = BLOCK, on_rows: Callable[[int], None]
 ) -> Rows:
-    """Read all files to a spool; what an interrupted call left there is gone on with, from its last
-    whole block.
-    """
+    """Read all files to a spool; resumes from the last complete block of an interrupted call."""
     for _, name in reading.listed():
         if not Path(name).is_file():
             Source.of(
@@ -160,7 +155,7 @@ def read_rows_of(
 
 
 class _Pass:
-    """One pass over all files, and where it stands."""
+    """One pass over all files, and its state."""
 
     def __init__(self, reading: Reading, spool: Spool, block: int, on_rows: Callable[[int], None]):
         self.reading, self.spool, self.block, self.on_rows = reading, spool, block, on_rows
@@ -192,7 +187,7 @@ class _Pass:
         self.stored_words, self.text_bytes = len(self.words), int(spool.column("texts").size)
 
     def run(self) -> Rows:
-        """Go through what is left of the files."""
+        """Read the rest of the files."""
         while self.file < len(self.listed):
             part, name = self.listed[self.file]
             reader = self.readers.setdefault(part, RowReader(labelled=True))
@@ -220,7 +215,7 @@ class _Pass:
             self._write(chunk)
             self.since += len(chunk)
             if self.since >= self.block:
-                # Here all rows up to the last of the chunk are judged, and none beyond.
+                # All rows up to the last one of the chunk are checked here, and none beyond.
                 self._commit(inside=True)
                 if len(reader.values) > 20 * MANY_CLASSES:
                     self._check_part(part)  # a wrong column is found before all of it is read
@@ -267,7 +262,7 @@ class _Pass:
         self.on_rows(self.rows)
 
     def _check(self) -> None:
-        """Refuse what has no row or no classes."""
+        """Raise an error for parts without rows or classes."""
         for part, files in self.reading.files.items():
             reader = self.readers[part]
             reader.check_some(sum(reader.values.values()), named_files(files))
@@ -288,7 +283,7 @@ class _Pass:
 
 
 def strange_label(rows: Rows, part: str, classes: Sequence[str]) -> None:
-    """Refuse a label of a further part that is none of the training files' classes."""
+    """Raise an error for a label of a further part that is not a class of the training files."""
     first, last = rows.span(part)
     labels = np.asarray(rows.labels[first:last])
     names = {rows.classes[k]: n for k, n in enumerate(np.bincount(labels).tolist()) if n}

@@ -1,6 +1,4 @@
-"""Columns of numbers that grow on disk, and a journal: all that was written before its last entry
-is whole.
-"""
+"""Columns of numbers that grow on disk, with a journal: all data before its last entry is complete."""
 
 from __future__ import annotations
 
@@ -18,13 +16,13 @@ JOURNAL = "journal.json"
 
 
 class Spool:
-    """Arrays of one axis, appended to piece by piece; only what is worked on is held in memory.
+    """One-dimensional arrays on disk that grow by appending; little is held in memory.
 
-    ``columns``: name → type; with ``npy`` they are NumPy's own files (``name.npy``, whole once
-    ``finish`` was called), else bare numbers. A folder that was left behind is taken up where its
-    journal ends, which ``state`` tells: what was appended after that is cut off. ``state`` is
-    ``None`` where nothing can be taken up, or where ``stamp``, which stands for all that the
-    columns are made from, is another one: then everything begins anew.
+    ``columns``: name → type; with ``npy`` they are NumPy files (``name.npy``, valid after
+    ``finish``), otherwise plain numbers. An existing folder is resumed from the end of its journal,
+    with the ``state`` stored there; what was appended later is cut off. ``state`` is ``None`` if
+    nothing can be resumed, or if ``stamp``, a hash of all that the columns depend on, differs:
+    everything then starts from the beginning.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -64,11 +62,11 @@ class Spool:
         self._open.close()
 
     def path(self, name: str) -> Path:
-        """Where a column lies."""
+        """The file of a column."""
         return self.folder / (f"{name}.npy" if self._npy else name)
 
     def append(self, name: str, values: np.ndarray | bytes) -> None:
-        """Further numbers of a column."""
+        """Append numbers to a column."""
         data = (
             values
             if isinstance(values, bytes)
@@ -77,7 +75,7 @@ class Spool:
         self._files[name].write(data)
 
     def commit(self, state: dict[str, Any]) -> None:
-        """Enter what is there, and how to go on from it, into the journal."""
+        """Write the current sizes, and the state to resume from, to the journal."""
         sizes = {}
         for name, file in self._files.items():
             file.flush()
@@ -91,14 +89,14 @@ class Spool:
         self.state = state
 
     def column(self, name: str) -> np.ndarray:
-        """A column as it is so far, mapped into memory."""
+        """A column as it is so far, memory-mapped."""
         self._files[name].flush()
         if not os.path.getsize(self.path(name)):
             return np.zeros(0, self._types[name])
         return np.memmap(self.path(name), self._types[name], "r")
 
     def finish(self) -> None:
-        """Make NumPy's files whole: their first bytes say how many numbers follow."""
+        """Complete NumPy files: write the final length into their headers."""
         for name, file in self._files.items():
             size = file.tell()
             file.seek(0)
@@ -112,7 +110,7 @@ class Spool:
             os.fsync(file.fileno())
 
     def _taken_up(self) -> dict[str, int]:
-        """The sizes of a journal whose columns are all there; nothing otherwise."""
+        """The sizes in a journal, if all columns exist; ``None`` otherwise."""
         try:
             journal = json.loads((self.folder / JOURNAL).read_text("utf-8"))
             sizes = {name: int(journal["sizes"][name]) for name in self._types}

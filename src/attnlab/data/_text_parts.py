@@ -1,4 +1,4 @@
-"""Training, validation and test sentences of a named source: what the claims about texts train on."""
+"""Training, validation and test sentences of a named source, for the claims about texts."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ _SPLIT_SEED = 0  # the split of a source without one is part of the source, the 
 
 @dataclass(frozen=True, eq=False)
 class TextParts:
-    """Training, validation and test sentences over the training vocabulary, and what a source is
-    known by.
+    """Training, validation and test sentences over the training vocabulary, and their hash.
 
-    ``sentences`` are the training sentences as they stood in the source, one for each of ``train``;
-    ``dropped`` says how many sentences of each part have no known word and are left out,
-    ``unknown`` the share of unknown words.
+    ``sentences`` are the training sentences as they were in the source, one for each of ``train``;
+    ``dropped``: the number of sentences of each part without a known word, which are left out;
+    ``unknown``: the share of unknown words.
     """
 
     train: Corpus
@@ -44,14 +43,12 @@ class TextParts:
 
     @property
     def is_sst2(self) -> bool:
-        """Whether this is SST-2 with its own split, by its numbers of sentences: what the
-        thresholds were set on.
-        """
+        """Whether this is SST-2 with its own split (by its sizes), on which thresholds were set."""
         sizes = tuple(len(part) for part in (self.train, self.valid, self.test))
         return len(self.train.classes) == 2 and sizes == _SST2
 
     def require(self, content: str, source: str) -> None:
-        """Refuse texts that have another content than the one that runs were planned for."""
+        """Raise an error if the content differs from the one that runs were planned for."""
         if content and content != self.hash:
             raise AttnlabError(
                 f"the texts of {source!r} are not those that the plan was made for (content "
@@ -70,10 +67,9 @@ def plain_words(text: str) -> list[str]:
 
 @lru_cache(maxsize=2)
 def text_parts(source: str) -> TextParts:
-    """Read a source: Rotten Tomatoes (8 : 1 : 1, a fixed split), one file (split alike), or a
-    folder with three.
+    """Read a source: Rotten Tomatoes or one file (a fixed split 8 : 1 : 1), or a folder with three.
 
-    A folder that ``Prepared.save`` wrote is opened as it is.
+    A folder written by ``Prepared.save`` is opened as it is.
     """
     if is_prepared(source):
         train, valid, test, sentences, content = open_prepared(source)
@@ -113,7 +109,7 @@ def _texts(source: str) -> tuple[Texts, Texts, Texts]:
 
 
 def _part_file(folder: Path, part: str) -> Path:
-    """The one file of a folder whose name says that it is this part."""
+    """The only file of a folder with this part in its name."""
     names = sorted(
         file for file in folder.iterdir() if file.is_file() and not file.name.startswith(".")
     )

@@ -1,4 +1,4 @@
-"""Labelled texts, where each came from, and what was dropped on the way."""
+"""Labelled texts, their places in files, and what was dropped."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ _SHOWN = 60
 
 @dataclass(frozen=True)
 class Example:
-    """One text, for people to look at: where it stands (``"reviews.csv, row 12"``) and how it
-    begins.
-    """
+    """A text as an example: its place (``"reviews.csv, row 12"``) and its beginning."""
 
     place: str
     text: str
@@ -35,7 +33,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Dropped:
-    """How many texts were left out for one reason, and the first few of them.
+    """The number of texts left out for one reason, and the first few of them.
 
     Reasons: ``empty``, ``unlabelled``, ``undecodable``, ``malformed``, ``duplicate``,
     ``contradictory duplicate``.
@@ -55,9 +53,7 @@ class Dropped:
 
 @dataclass(frozen=True)
 class LabelValue:
-    """A label as it stood in the files, its type there (``str``, ``int``, ``float``, ``bool``), and
-    its class.
-    """
+    """A label as in the files, its type (``str``, ``int``, ``float``, ``bool``), and its class."""
 
     value: str
     kind: str
@@ -69,14 +65,14 @@ class LabelValue:
 class Texts:
     """Texts with their labels, in the order of the files.
 
-    - ``texts``: n strings, as they stood in the files; ``labels``: n class names, or ``()`` when
-      read without labels.
-    - ``rows``: (n,) the row of each in its file, from 1 as a spreadsheet counts: a header is row 1,
-      so that the first text below it is row 2; a cell that spans several lines is one row. Without
-      a header (JSON Lines, lines of text) it is the line, in Parquet the record.
-    - ``files``: (n,) which of ``names``, the files as they were given; ``formats`` and
-      ``encodings`` are theirs.
-    - ``dropped``: what was left out; ``label_values``: which value of a label became which class.
+    - ``texts``: n strings, as in the files; ``labels``: n class names, or ``()`` if read without
+      labels.
+    - ``rows``: (n,) the row of each in its file, counted from 1 as in a spreadsheet: a header is row
+      1 and the first text row 2; a cell that spans several lines is one row. Without a header (JSON
+      Lines, lines of text) it is the line, in Parquet the record.
+    - ``files``: (n,) the index into ``names``, the files as given, with their ``formats`` and
+      ``encodings``.
+    - ``dropped``: what was left out; ``label_values``: the class of each label value.
 
     >>> texts = Texts.of(["a fine film", "dull"], ["pos", "neg"])
     >>> texts
@@ -104,7 +100,7 @@ class Texts:
 
     @classmethod
     def of(cls, texts: Iterable[str], labels: Iterable[str] = ()) -> Texts:
-        """Texts that came from no file; row ``i`` is the i-th of them, from 1."""
+        """Texts without files; row ``i`` is the i-th of them, from 1."""
         given = tuple(texts)
         return cls(
             given, tuple(labels), np.arange(1, len(given) + 1), np.zeros(len(given), np.int64)
@@ -122,7 +118,7 @@ class Texts:
 
     @property
     def class_counts(self) -> dict[str, int]:
-        """How many texts each class has, by name; numbers in their own order."""
+        """The number of texts of each class, in the order of ``classes``."""
         counts = Counter(self.labels)
         return {name: counts[name] for name in sorted(counts, key=class_order)}
 
@@ -139,7 +135,7 @@ class Texts:
         )
 
     def place(self, i: int) -> str:
-        """Where text ``i`` stands, in words."""
+        """The place of text ``i``, for messages."""
         return (
             f"{self.names[self.files[i]]}, row {self.rows[i]}"
             if self.names
@@ -147,11 +143,11 @@ class Texts:
         )
 
     def example(self, i: int) -> Example:
-        """Text ``i``, shortened, for people to look at."""
+        """Text ``i``, shortened."""
         return Example(self.place(i), shortened(self.texts[i]))
 
     def take(self, chosen: Sequence[int] | Int[ndarray, "chosen"]) -> Texts:
-        """The given texts, by number, in that order; what was dropped before is remembered."""
+        """The given texts, by number, in that order; ``dropped`` is kept."""
         places = np.asarray(chosen, np.int64)
         if places.size and not 0 <= places.min() <= places.max() < len(self):
             raise AttnlabError(
@@ -166,21 +162,21 @@ class Texts:
         )
 
     def with_dropped(self, *more: Dropped) -> Texts:
-        """The same with further entries in ``dropped``; those of count zero are not kept."""
+        """The same with further entries in ``dropped``, except those of count zero."""
         return dataclasses.replace(
             self, dropped=self.dropped + tuple(entry for entry in more if entry.count)
         )
 
 
 class DroppedRows:
-    """Collects dropped texts by reason: all are counted, the first few are shown."""
+    """Collects dropped texts by reason: all are counted, the first few are kept."""
 
     def __init__(self):
         self._counts: Counter[str] = Counter()
         self._examples: dict[str, list[Example]] = {}
 
     def add(self, reason: str, place: str, text: object) -> None:
-        """Note one text."""
+        """Add one text."""
         self._counts[reason] += 1
         examples = self._examples.setdefault(reason, [])
         if len(examples) < EXAMPLES:
@@ -199,7 +195,7 @@ class DroppedRows:
 
     @classmethod
     def of(cls, record: Iterable[Mapping[str, Any]]) -> DroppedRows:
-        """What ``record`` wrote."""
+        """The inverse of ``record``."""
         rows = cls()
         for entry in record:
             rows._counts[entry["reason"]] = int(entry["count"])
@@ -208,7 +204,7 @@ class DroppedRows:
 
 
 def drop_duplicates(texts: Texts) -> Texts:
-    """Keep each text once; texts are equal when they differ in white space alone.
+    """Keep each text once; texts that differ only in white space are equal.
 
     Equal texts of one class: the first is kept, the others are counted as ``duplicate``. Equal
     texts of several classes: none is kept, all are counted as ``contradictory duplicate``.
@@ -236,20 +232,18 @@ def drop_duplicates(texts: Texts) -> Texts:
     if not kept:
         raise AttnlabError(
             f"all {len(texts)} texts occur with several labels "
-            f"({dropped.entries()[0].examples[0]}): "
-            "nothing is left to learn from; look at the label column"
+            f"({dropped.entries()[0].examples[0]}): nothing is left to learn from; check the label "
+            "column"
         )
     return texts.take(kept).with_dropped(*dropped.entries())
 
 
 def text_key(text: str) -> bytes:
-    """What two texts share exactly when they are equal but for white space and Unicode's ways to
-    write one letter.
-    """
+    """A key that is equal for texts that are equal up to white space and Unicode normalisation."""
     normal = " ".join(text.split())
     if not normal.isascii():
         normal = unicodedata.normalize("NFC", normal)
-    # A digest instead of the text: a large corpus is not held in memory twice.
+    # A digest instead of the text, which would hold a large corpus in memory twice.
     return hashlib.blake2b(normal.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
@@ -260,7 +254,7 @@ def equal_texts(texts: Iterable[str]) -> list[int]:
 
 
 def shortened(text: object, most: int = _SHOWN) -> str:
-    """How a text begins, on one line, without characters that a terminal would obey."""
+    """The beginning of a text on one line, without control characters of a terminal."""
     head = " ".join(str(text)[: 8 * most].split())
     clean = "".join(
         "\ufffd" if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co", "Cn") else c for c in head

@@ -1,4 +1,4 @@
-"""Words of a text: Unicode-aware, by one regular expression, or by a function of the user's."""
+"""Tokenisers: one Unicode-aware regular expression, or a user-defined function."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ LONGEST = 100  # characters of a word
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """Cuts a text into words.
+    """Splits a text into words.
 
     A word is a run of letters, digits and their combining marks, with apostrophes and single
     hyphens inside (``don't``, ``re-imagining``); a number keeps its points and commas (``3.5``); an
-    emoji is a word. Scripts that are written without spaces give one word per run. Text is
-    normalised to NFC first, ``’`` to ``'``; a run of more than 100 characters is cut there.
+    emoji is a word. Scripts without spaces give one word per run. Text is first normalised to NFC,
+    and ``’`` to ``'``; a run of more than 100 characters is cut.
 
-    - ``lower``: small letters. ``punctuation``: every other visible character is a word of its own;
-      else it is dropped.
-    - ``function``: the user's own, text → words, instead of all this; see ``from_function``.
+    - ``lower``: convert to lower case. ``punctuation``: every other visible character is a word;
+      otherwise it is dropped.
+    - ``function``: a user-defined function text → words instead; see ``from_function``.
 
     >>> Tokenizer()("Don't miss it: 3.5 stars, a re-imagining! 👍🏽")
     ["don't", 'miss', 'it', '3.5', 'stars', 'a', 're-imagining', '👍🏽']
@@ -48,10 +48,10 @@ class Tokenizer:
 
     @classmethod
     def from_function(cls, given: str | Callable[[str], Iterable[str]]) -> Tokenizer:
-        """A tokeniser of the user's: a function text → words, or its name ``"module:function"``.
+        """A user-defined tokeniser: a function text → words, or its name ``"module:function"``.
 
-        The function gets the text as it stands in the file. One that has no such name cannot be
-        stored with a model.
+        The function gets the text as in the file. A function without such a name cannot be stored
+        with a model.
 
         >>> Tokenizer.from_function("builtins:str.split")("a b  c")
         ['a', 'b', 'c']
@@ -73,19 +73,18 @@ class Tokenizer:
             text = text.lower()
         if text.isascii():
             return _cut(_ascii_words(self.punctuation).findall(text))
-        # Typographic apostrophes and hyphens as typed ones, so that a word is not two.
+        # Typographic apostrophes and hyphens would split a word: replace them by ASCII ones.
         plain = unicodedata.normalize("NFC", text).replace("\u2019", "'").replace("\u2010", "-")
         return _cut(_words(self.punctuation).findall(plain))
 
     def record(self) -> dict[str, Any]:
-        """Settings for JSON, from which ``from_record`` makes an equal tokeniser."""
+        """Settings for JSON, the input of ``from_record``."""
         if self.function is None:
             return {"lower": self.lower, "punctuation": self.punctuation}
         if self.name is None:
             raise AttnlabError(
                 f"the tokeniser {self.function!r} has no name 'module:function' by which it could "
-                "be found again; "
-                "define it at the top of a module of yours that can be imported"
+                "be found again; define it at the top level of a module that can be imported"
             )
         return {"function": self.name}
 
@@ -149,7 +148,7 @@ def _marks() -> str:
 
 
 def _cut(words: list[str]) -> list[str]:
-    """Words of bounded length: names of words are stored in arrays as wide as the longest."""
+    """Words of bounded length: word names are stored in arrays as wide as the longest."""
     if words and max(map(len, words)) > LONGEST:
         return [word[:LONGEST] for word in words]
     return words
@@ -176,14 +175,14 @@ def _imported(name: str) -> Callable[[str], Iterable[str]]:
         ) from error
     if not callable(found):
         raise AttnlabError(
-            f"tokenizer={name!r} is no function: expected 'module:function', a function text → "
+            f"tokenizer={name!r} is not a function: expected 'module:function', a function text → "
             "words"
         )
     return cast("Callable[[str], Iterable[str]]", found)
 
 
 def _name_of(function: Callable[..., Any]) -> str | None:
-    """``"module:function"`` where that leads back to this very function."""
+    """``"module:function"``, if that name resolves to this function."""
     name = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '')}"
     if name.startswith(("__main__:", ":")) or name.endswith(":"):
         return None

@@ -16,8 +16,7 @@ from attnlab.data._corpus import Corpus
 
 @dataclass(frozen=True)
 class TopicTask:
-    """Sentences of one topic word of their label and ``noise_words`` words drawn uniformly from a
-    dictionary.
+    """Sentences of a topic word of their label and ``noise_words`` uniform words of a dictionary.
 
     ``topic_words`` is the number of topic words of each topic, or one number per topic;
     ``topic_probabilities`` are the label frequencies (equal when ``None``); ``dictionary`` is the
@@ -26,12 +25,11 @@ class TopicTask:
 
     Beyond the paper:
 
-    - ``topic_words_in_sentence``: how many topic words of its label a sentence has, drawn
+    - ``topic_words_in_sentence``: the number of topic words of its label in a sentence, drawn
       independently;
-    - ``topic_noise``: the chance that a noise word is one of all topic words instead, whatever its
-      topic;
-    - ``label_noise``: the chance that a label is drawn anew, independently of the words; 1 leaves
-      nothing to learn.
+    - ``topic_noise``: the probability that a noise word is a random topic word of any topic;
+    - ``label_noise``: the probability that a label is drawn again, independently of the words; 1
+      leaves nothing to learn.
 
     >>> task = TopicTask(topics=2, topic_words=1, dictionary=50, noise_words=3)
     >>> corpus = task.sample(100, key=jax.random.key(0))
@@ -52,16 +50,16 @@ class TopicTask:
 
     def __post_init__(self):
         if self.topics < 2:
-            raise AttnlabError(f"topics={self.topics}: a topic task needs at least 2 topics")
+            raise AttnlabError(f"topics={self.topics}: expected at least 2")
         if len(self.words_per_topic) != self.topics or self.words_per_topic.min() < 1:
             raise AttnlabError(
-                f"topic_words={self.topic_words}: give one number ≥ 1, or {self.topics} of them, "
-                "one per topic"
+                f"topic_words={self.topic_words}: expected one number ≥ 1, or {self.topics} of "
+                "them, one per topic"
             )
         p = self.label_probabilities
         if len(p) != self.topics or p.min() <= 0 or abs(p.sum() - 1) > 1e-9:
             raise AttnlabError(
-                f"topic_probabilities={self.topic_probabilities}: give {self.topics} positive "
+                f"topic_probabilities={self.topic_probabilities}: expected {self.topics} positive "
                 "numbers that sum to 1"
             )
         if self.noise_words < 0 or self.dictionary < 1:
@@ -76,12 +74,12 @@ class TopicTask:
         for name in ("topic_noise", "label_noise"):
             if not 0 <= getattr(self, name) <= 1:
                 raise AttnlabError(
-                    f"{name}={getattr(self, name)}: a probability lies between 0 and 1"
+                    f"{name}={getattr(self, name)}: expected a probability from 0 to 1"
                 )
 
     @property
     def words_per_topic(self) -> Int[ndarray, "topics"]:
-        """How many topic words each topic has."""
+        """The number of topic words of each topic."""
         given = self.topic_words
         return (
             np.full(self.topics, given) if isinstance(given, int) else np.asarray(given, np.int64)
@@ -89,7 +87,7 @@ class TopicTask:
 
     @property
     def label_probabilities(self) -> Float[ndarray, "topics"]:
-        """How often each label occurs."""
+        """The probability of each label."""
         given = self.topic_probabilities
         return (
             np.full(self.topics, 1 / self.topics)
@@ -104,13 +102,13 @@ class TopicTask:
 
     @property
     def topic_of_word(self) -> Int[ndarray, "words"]:
-        """The truth: the topic of each word, −1 for a word without one."""
+        """The topic of each word, −1 for a word without one."""
         topics = np.repeat(np.arange(self.topics), self.words_per_topic)
         return np.concatenate([topics, np.full(self.dictionary, -1)])
 
     @property
     def word_frequency(self) -> Float[ndarray, "topic_words"]:
-        """Population share of the sentences that hold each topic word: P_t of docs/theory.md#a5."""
+        """Population share of sentences with each topic word: P_t of docs/theory.md#a5."""
         p = np.repeat(self.label_probabilities, self.words_per_topic)
         absent_as_topic = (
             1 - 1 / np.repeat(self.words_per_topic, self.words_per_topic)
@@ -138,8 +136,7 @@ class TopicTask:
     def sample_sequences(
         self, sentences: int, *, key: Key[jax.Array, ""]
     ) -> tuple[Int[ndarray, "sentences length"], Int[ndarray, "sentences"]]:
-        """The same sentences as ``sample`` draws, in a random order of their words; word numbers
-        and labels.
+        """The sentences of ``sample`` with their words in random order: word numbers and labels.
 
         >>> task = TopicTask(topics=2, topic_words=1, dictionary=50, noise_words=3)
         >>> words, labels = task.sample_sequences(100, key=jax.random.key(0))
@@ -153,9 +150,9 @@ class TopicTask:
     def _draw(self, sentences: int, key: Key[jax.Array, ""]) -> tuple[ndarray, ndarray]:
         """Words, topic words first, and labels."""
         if sentences < 1:
-            raise AttnlabError(f"sentences={sentences}: draw at least one")
-        # A stream of its own for each part: options beyond the paper leave the rest of a sentence
-        # as it was.
+            raise AttnlabError(f"sentences={sentences}: expected at least 1")
+        # A separate generator for each part: options beyond the paper do not change the rest of a
+        # sentence.
         label, topic, noise, foreign, anew = _generator(key).spawn(5)
 
         def draw_labels(generator: np.random.Generator) -> ndarray:
@@ -181,9 +178,7 @@ class TopicTask:
 
 
 def _generator(key: Key[jax.Array, ""]) -> np.random.Generator:
-    """A NumPy generator that is a function of a JAX key: sentences are drawn without compiling
-    anything.
-    """
+    """A NumPy generator seeded by a JAX key: nothing is compiled."""
     return np.random.Generator(
         np.random.Philox(np.random.SeedSequence(np.asarray(jax.random.key_data(key)).tolist()))
     )

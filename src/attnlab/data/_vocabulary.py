@@ -1,4 +1,4 @@
-"""Words as numbers: a vocabulary of the training texts, and texts as bags of its words."""
+"""The vocabulary of the training texts, and texts as bags of its words."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _AT_ONCE = 512  # texts whose words are held as strings at one time
 class Encoded:
     """Texts as numbers of known words, in the order of the text, repeats included.
 
-    Text ``i`` has the words ``words[offsets[i]:offsets[i + 1]]``, maybe none; ``unknown``: (texts,)
-    how many words of each are not in the vocabulary.
+    Text ``i`` has the words ``words[offsets[i]:offsets[i + 1]]``, possibly none; ``unknown``:
+    (texts,) the number of its words outside the vocabulary.
     """
 
     offsets: Int[ndarray, "bounds"]
@@ -35,11 +35,10 @@ class Encoded:
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """The words that a model knows, sorted by name. Any other word is *outside* the softmax:
-    dropped and counted.
+    """The words that a model knows, sorted by name. Other words are dropped and counted.
 
-    - ``counts``: (words,) how often each occurs in the texts it was built on;
-    - ``left_out``: how many different words were left out for being too rare or too many.
+    - ``counts``: (words,) occurrences of each in the texts it was built on;
+    - ``left_out``: the number of distinct words left out, because too rare or too many.
 
     >>> vocabulary = Vocabulary.of(["a good film", "a bad film", "a dull one"], min_count=2)
     >>> vocabulary.words, vocabulary.counts.tolist(), vocabulary.left_out
@@ -59,7 +58,7 @@ class Vocabulary:
         min_count: int = 1,
         max_size: int | None = None,
     ) -> Vocabulary:
-        """Count the words of the training texts, and of those alone.
+        """A vocabulary from the words of the training texts only.
 
         Words that occur fewer than ``min_count`` times are left out; of the others the ``max_size``
         most frequent are kept (equally frequent ones by name).
@@ -73,10 +72,11 @@ class Vocabulary:
     def from_counts(
         cls, counted: Mapping[str, int], *, min_count: int = 1, max_size: int | None = None
     ) -> Vocabulary:
-        """The same from how often each word occurs."""
+        """The same from the number of occurrences of each word."""
         if min_count < 1 or (max_size is not None and max_size < 2):
             raise AttnlabError(
-                f"min_count={min_count} must be ≥ 1 and max_size={max_size} must be ≥ 2"
+                f"min_count={min_count}, max_size={max_size}: expected min_count ≥ 1 and max_size "
+                "≥ 2"
             )
         kept = [word for word, count in counted.items() if count >= min_count]
         if max_size is not None and len(kept) > max_size:
@@ -84,9 +84,8 @@ class Vocabulary:
         if len(kept) < 2:
             raise AttnlabError(
                 f"the texts have {len(counted)} different words, {len(kept)} of them {min_count} "
-                "times or more; "
-                "attention needs at least 2 to choose between: give more texts, or lower "
-                "min_count (--min-count)"
+                "times or more; attention needs at least 2 to choose between: give more texts, or "
+                "lower min_count (--min-count)"
             )
         kept.sort()
         return cls(
@@ -107,7 +106,7 @@ class Vocabulary:
         return {word: i for i, word in enumerate(self.words)}
 
     def encode(self, texts: Sequence[str], *, tokenizer: Words = Tokenizer()) -> Encoded:  # noqa: B008  (frozen)
-        """Texts as numbers; words are held as strings for a few texts at a time only.
+        """Texts as word numbers, in batches of texts to bound memory.
 
         >>> vocabulary = Vocabulary.of(["a good film", "a bad film"])
         >>> encoded = vocabulary.encode(["a film a film", "strange", "good grief"])
@@ -138,12 +137,11 @@ class Vocabulary:
 
 @dataclass(frozen=True, eq=False)
 class Indexed:
-    """A corpus made of texts, and what did not get into it.
+    """A corpus from texts, and what was left out.
 
-    - ``kept``: (sentences,) the number of the text that each sentence of ``corpus`` was;
+    - ``kept``: (sentences,) the number of the text of each sentence of ``corpus``;
     - ``wordless``: numbers of the texts without any known word, which are not in the corpus;
-    - ``known``, ``unknown``: words of all texts that are in the vocabulary, and that are not and
-      were dropped.
+    - ``known``, ``unknown``: numbers of words in the vocabulary, and of dropped words.
     """
 
     corpus: Corpus

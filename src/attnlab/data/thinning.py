@@ -1,4 +1,4 @@
-"""Of very many or very long texts some are looked at: which, and how many. All limits stand here."""
+"""Limits for very many or very long texts, and the random subsets that are used instead."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import numpy as np
 
 from attnlab.data._corpus import Corpus
 
-# training along the theory's setting
-TRAINING = 50_000  # training texts looked at after training: attended words, words that compete
-MEASURED = 20_000  # texts of each part for loss and accuracy along training and the deletion test
-CURVATURE = 20_000  # training texts behind gradient, curvature and the way between two seeds
-FULL_BATCH = 500_000  # distinct words of all sentences up to which every step sees all of them
-BATCH = 1024  # sentences of a step beyond that
-POLISHED = 1_000_000  # words of the corpus from which on a polish would take too long
+# training in the theory's setting
+TRAINING = 50_000  # training texts for attended words and competing words
+MEASURED = 20_000  # texts of each part for loss and accuracy during training, and the deletion test
+CURVATURE = 20_000  # training texts for gradient, curvature and the path between two seeds
+FULL_BATCH = 500_000  # largest corpus, in entries, for which every step uses all sentences
+BATCH = 1024  # sentences per step beyond that
+POLISHED = 1_000_000  # largest corpus, in words, for which the final minimisation is fast enough
 # learning curves and variants
-LABELS = 16_384  # labels of the largest size, with which variants are compared too
+LABELS = 16_384  # training texts at the largest size, with which variants are compared too
 LOOKED_AT = 4000  # validation and test texts
-LONGEST = 400  # words of a text that are read: all texts are padded to the longest
+LONGEST = 400  # words per text: all texts are padded to the longest
 # figures
-LENGTHS = 5000  # training texts whose length is drawn
-_PERMUTED = 400_000_000  # words of all texts times permutations of their labels
+LENGTHS = 5000  # training texts in the figure of lengths
+_PERMUTED = 400_000_000  # words of all texts times permutations of labels
 _FEWEST = 20
 
 
 def some_of(corpus: Corpus, most: int) -> tuple[Corpus, np.ndarray]:
-    """At most so many sentences, drawn at random, the same in every run; and their numbers, rising.
+    """A fixed random subset of at most ``most`` sentences, and their numbers, ascending.
 
     >>> from attnlab.data import Corpus
     >>> corpus = Corpus.from_tokens([["a"], ["b"]] * 50, labels=[0, 1] * 50)
@@ -40,7 +40,7 @@ def some_of(corpus: Corpus, most: int) -> tuple[Corpus, np.ndarray]:
 
 
 def shortened(corpus: Corpus, most: int, rng: np.random.Generator) -> Corpus:
-    """The corpus with ``most`` words, drawn at random, of every sentence that has more.
+    """The corpus with sentences of at most ``most`` words; longer ones keep a random subset.
 
     >>> from attnlab.data import Corpus
     >>> corpus = Corpus.from_tokens([["a", "b", "b", "c"], ["a"]], labels=[0, 1])

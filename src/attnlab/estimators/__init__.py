@@ -1,4 +1,4 @@
-"""scikit-learn's face of the models."""
+"""scikit-learn estimators."""
 
 from attnlab.estimators._classifier import AttentionClassifier, load_classifier
 

@@ -33,37 +33,34 @@ _STEP_SIZES = {"adam": 0.01, "descent": 1.0}
 
 
 class AttentionClassifier(ClassifierMixin, BaseEstimator):
-    """Classify texts by the words they attend to: ``a = norm(s)`` over a text, logits = head(Σ_w
-    a_w ν_w).
+    """Classify texts by attention over words: logits = head(Σ_w a_w ν_w) with ``a = norm(s)``.
 
-    Texts go in as strings, ``fit(["a fine film", …], y)``; scikit-learn's tools (``Pipeline``,
-    ``GridSearchCV``, ``cross_val_score``, ``learning_curve``, ``clone``) take it as any other
-    classifier.
+    Texts are strings, ``fit(["a fine film", …], y)``. Works with scikit-learn's tools
+    (``Pipeline``, ``GridSearchCV``, ``cross_val_score``, ``learning_curve``, ``clone``).
 
     - ``embedding_dim``: size of the embeddings ν. ``pooling``: ``"attention"``, or ``"mean"`` with
       equal weights for all words.
     - ``normaliser``: ``"softmax"``, ``"softmax:T"``, ``"sparsemax"``, ``"entmax15"`` or ``"topK"``;
-      ``attnlab advise`` says which to try. Others than softmax are slower, the more so the longer
-      the longest text is.
+      ``attnlab advise`` recommends which to try. Normalisers other than softmax are slower,
+      especially with long texts.
     - ``head``: ``"linear"``, ``"fixed"`` (drawn, not trained) or ``"two_layer"`` with ``hidden``
       units.
     - ``optimizer``: ``"adam"`` or ``"descent"``, with ``step_size`` (``None``: 0.01 and 1) and
       ``weight_decay``.
-    - ``steps``, ``batch_size``: at most so many steps of so many texts each; ``None`` for all texts
-      at every step.
+    - ``steps``: the largest number of steps; ``batch_size``: texts per step, ``None`` for all.
     - ``early_stopping``: a share ``validation_fraction`` of the texts is held out (stratified,
-      equal texts on one side), and the step of their least loss is kept; training ends after
-      ``patience`` fiftieths of the steps without a lower one. Nothing is held out where that would
-      be fewer than 50 texts, or where a class has a single text.
+      equal texts on one side), and the step of the lowest validation loss is kept; training ends
+      after ``patience`` fiftieths of the steps without a lower one. Nothing is held out if that
+      would be fewer than 50 texts, or if a class has a single text.
     - ``class_weight``: ``None``, ``"balanced"`` or a dictionary from class to weight in the loss.
-    - ``lower``, ``punctuation``, or a ``tokenizer`` of one's own (a function text → words, or
+    - ``lower``, ``punctuation``, or your own ``tokenizer`` (a function text → words, or
       ``"module:function"``).
     - ``min_count``, ``max_words``: rarer words, and all but the most frequent ones, are unknown.
-      Unknown words are dropped; a text without a known word is answered by the classes' shares in
-      training.
+      Unknown words are dropped; for a text without a known word, the prediction is the classes'
+      shares in training.
 
-    After ``fit``: ``classes_``, ``vocabulary_`` (of the training texts alone), ``n_iter_`` (the
-    step that was kept), ``stop_reason_``, ``class_prior_``, ``model_`` (a ``WordAttention``).
+    After ``fit``: ``classes_``, ``vocabulary_`` (of the training texts only), ``n_iter_`` (the step
+    that was kept), ``stop_reason_``, ``class_prior_``, ``model_`` (a ``WordAttention``).
 
     >>> texts = ["a good film", "good fun", "so good", "a bad film", "bad fun", "so bad"] * 5
     >>> classifier = AttentionClassifier(steps=200).fit(texts, (["pos"] * 3 + ["neg"] * 3) * 5)
@@ -171,7 +168,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):
         if self.head not in ("linear", "fixed", "two_layer"):
             raise AttnlabError(f"head={self.head!r}: expected 'linear', 'fixed' or 'two_layer'")
         parts = ["embeddings", *(["keys"] if self.pooling == "attention" else [])]
-        # With one key coordinate and |q| = 1 the key is the score itself, but for its sign.
+        # With one key coordinate and |q| = 1, the key is the score up to its sign.
         config = WordAttentionConfig.for_corpus(
             corpus,
             head=self.head,
@@ -207,10 +204,10 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):
         return logs[:, 1] - logs[:, 0] if len(self.classes_) == 2 else logs
 
     def attention(self, X: Any) -> list[list[tuple[str, float]]]:
-        """Per text its known words with their attention, in the order of the text.
+        """The known words of each text with their attention, in the order of the text.
 
-        The weights of a text sum to one; a word that occurs twice is there twice. A text without a
-        known word has an empty list.
+        The weights of a text sum to one; a word that occurs twice is listed twice. A text without a
+        known word gives an empty list.
         """
         texts, pooled = self._texts(X), Pooled(self.model_)
         found: list[list[tuple[str, float]]] = []
@@ -222,8 +219,9 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):
         return found
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Write ``model.safetensors`` and ``model.json`` to a folder; a model that is there stays
-        unless told.
+        """Write ``model.safetensors`` and ``model.json`` to a folder.
+
+        An existing model is an error unless ``overwrite``.
         """
         check_is_fitted(self)
         return write_model(self, folder, overwrite=overwrite)
@@ -238,10 +236,9 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):
         prior: Any,
         **settings: Any,
     ) -> AttentionClassifier:
-        """A fitted classifier from word attention that was trained elsewhere, over this vocabulary
-        and these classes.
+        """A fitted classifier from a trained word attention with this vocabulary and these classes.
 
-        ``prior``: how often each class occurs in training. ``settings`` must name the tokeniser's
+        ``prior``: the share of each class in training. ``settings`` must include the tokeniser's
         options that the vocabulary was built with.
         """
         settings = {"normaliser": model.normaliser.name} | settings
@@ -283,7 +280,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _unless_wordless(make: Callable[[], Corpus]) -> Corpus | None:
-    """The validation sentences, unless none of them has a word of the training texts."""
+    """The validation sentences, or ``None`` if none of them has a word of the training texts."""
     try:
         return make()
     except AttnlabError:
@@ -293,16 +290,16 @@ def _unless_wordless(make: Callable[[], Corpus]) -> Corpus | None:
 def load_classifier(
     folder: str | Path, *, tokenizer: str | Callable[[str], Iterable[str]] | None = None
 ) -> AttentionClassifier:
-    """The classifier that ``save`` wrote: it answers bit for bit as it did.
+    """The classifier written by ``save``; its predictions are bit for bit equal.
 
-    Nothing in the files is run. A model that was trained with a tokeniser of the user's says its
-    name, and needs it given here again: a file must not choose which function is called.
+    No code in the files is executed. A model that was trained with a user-defined tokeniser stores
+    its name, but needs it to be passed here again: a file must not choose which function is called.
     """
     stored = read_model(folder, tokenizer)
     settings, known = stored.pop("settings"), set(AttentionClassifier().get_params())
     if set(settings) != known:
         raise AttnlabError(
-            f"{folder}: the settings {sorted(set(settings) ^ known)} are missing or not known"
+            f"{folder}: the settings {sorted(set(settings) ^ known)} are missing or unknown"
         )
     classifier = AttentionClassifier(**settings)
     for name, value in stored.items():

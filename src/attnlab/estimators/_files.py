@@ -63,11 +63,11 @@ _SHAPE = {
 
 
 def write_model(classifier: AttentionClassifier, folder: str | Path, *, overwrite: bool) -> Path:
-    """Write arrays first and the record last, each under another name until it is whole."""
+    """Write the arrays first and the record last, each atomically."""
     folder = place(folder)
     if is_file(folder / _RECORD) and not overwrite:
         raise AttnlabError(
-            f"{folder} holds a model already: choose another folder, or say overwrite=True"
+            f"{folder} already holds a model: choose another folder, or give overwrite=True"
         )
     model = classifier.model_
     arrays = {name: getattr(model, name) for name in ("embeddings", "keys", "query")}
@@ -98,7 +98,7 @@ def write_model(classifier: AttentionClassifier, folder: str | Path, *, overwrit
 
 
 def _settings(classifier: AttentionClassifier) -> dict[str, Any]:
-    """The constructor's arguments as JSON has them; the tokeniser is stored apart."""
+    """The constructor's arguments for JSON; the tokeniser is stored separately."""
     settings = classifier.get_params(deep=False)
     del settings["tokenizer"]
     weights = settings["class_weight"]
@@ -118,9 +118,7 @@ def _plain(value: Any) -> Any:
 def read_model(
     folder: str | Path, tokenizer: str | Callable[[str], Iterable[str]] | None
 ) -> dict[str, Any]:
-    """The attributes of a stored classifier, and its ``settings``; whatever does not fit is refused
-    in words.
-    """
+    """The attributes of a stored classifier, and its ``settings``, all checked."""
     folder = place(folder)
     path = folder / _RECORD
     if not is_file(path):
@@ -153,7 +151,7 @@ def read_model(
 
 
 def _classes(stored: Mapping[str, Any]) -> ndarray:
-    """The classes in the type that they were given in: names, numbers or truth values."""
+    """The classes in their original type: strings, numbers or booleans."""
     names = stored["names"]
     try:
         kind = np.dtype(stored["dtype"])
@@ -162,16 +160,14 @@ def _classes(stored: Mapping[str, Any]) -> ndarray:
         return np.array(names, kind)
     except (TypeError, ValueError, OverflowError, SyntaxError) as error:
         raise AttnlabError(
-            f"the stored classes are no names or numbers ({error}): model.json was changed"
+            f"the stored classes are not names or numbers ({error}): model.json was changed"
         ) from None
 
 
 def _tokenizer(
     folder: Path, stored: Mapping[str, Any], settings: Mapping[str, Any], given: Any
 ) -> Any:
-    """The user's own where the model was trained with one: a file must not choose which function is
-    called.
-    """
+    """The tokeniser; a user-defined one must be given: a file must not choose what is called."""
     name = stored.get("function")
     if name is None:
         if given is not None:
@@ -182,9 +178,8 @@ def _tokenizer(
         return None if dict(stored) == plain else Tokenizer.from_record(stored)
     if given is None:
         raise AttnlabError(
-            f"{folder}: the model was trained with the tokeniser {name!r}; if you trust it, say "
-            f"tokenizer={name!r} "
-            "(--tokenizer)"
+            f"{folder}: the model was trained with the tokeniser {name!r}; if you trust it, give "
+            f"tokenizer={name!r} (--tokenizer)"
         )
     if as_tokenizer(given, True, False).name != name:
         raise AttnlabError(
@@ -193,16 +188,16 @@ def _tokenizer(
     return given
 
 
-def _arrays(path: Path, said: Mapping[str, Any]) -> dict[str, ndarray]:
+def _arrays(path: Path, written: Mapping[str, Any]) -> dict[str, ndarray]:
     if not is_file(path):
-        raise AttnlabError(f"{path} is missing: the stored model is not whole; {_AGAIN}")
+        raise AttnlabError(f"{path} is missing: the stored model is incomplete; {_AGAIN}")
     data = read_bytes(path)
-    if len(data) != said["bytes"]:
+    if len(data) != written["bytes"]:
         raise AttnlabError(
-            f"{path} has {len(data)} bytes, expected {said['bytes']}: it is cut off or was "
+            f"{path} has {len(data)} bytes, expected {written['bytes']}: it was truncated or "
             f"changed; {_AGAIN}"
         )
-    if hashlib.sha256(data).hexdigest() != said["sha256"]:
+    if hashlib.sha256(data).hexdigest() != written["sha256"]:
         raise AttnlabError(
             f"{path} was changed after it was written: its checksum differs; {_AGAIN}"
         )
@@ -253,13 +248,12 @@ def _check_names(vocabulary: Vocabulary, classes: ndarray, prior: ndarray) -> No
     words = vocabulary.words
     if not all(isinstance(word, str) for word in words) or list(words) != sorted(set(words)):
         raise AttnlabError(
-            "the stored vocabulary is no sorted list of different words: model.json was changed"
+            "the stored vocabulary is not a sorted list of different words: model.json was changed"
         )
     if len(vocabulary.counts) != len(words) or len(classes) < 2 or prior.shape != classes.shape:
         raise AttnlabError(
             f"model.json has {len(words)} words with {len(vocabulary.counts)} counts, and "
-            f"{len(classes)} classes with "
-            f"{len(prior)} shares: it was changed"
+            f"{len(classes)} classes with {len(prior)} shares: it was changed"
         )
     if not (np.isfinite(prior).all() and (prior >= 0).all() and abs(prior.sum() - 1) < 1e-6):
         raise AttnlabError(

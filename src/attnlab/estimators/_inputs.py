@@ -1,4 +1,4 @@
-"""What a user gives to the estimator, checked in words."""
+"""Checks of the estimator's inputs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def as_texts(given: Any) -> list[str]:
     columns = getattr(given, "columns", None)
     if columns is not None:
         raise AttnlabError(
-            f"got a table with the columns {list(columns)}; give its text column alone"
+            f"got a table with the columns {list(columns)}; expected only its text column"
         )
     shape = getattr(given, "shape", None)
     if shape is not None and len(shape) != 1:
@@ -36,8 +36,7 @@ def as_texts(given: Any) -> list[str]:
         if not isinstance(text, str):
             raise AttnlabError(
                 f"text number {i} is {type(text).__name__} {str(text)[:40]!r}; expected a string: "
-                "drop missing texts "
-                "first, and give texts, not numbers"
+                "drop missing texts first, and give texts, not numbers"
             )
     return texts
 
@@ -53,10 +52,10 @@ def as_labels(given: Any, count: int) -> tuple[ndarray, Int[ndarray, "texts"]]:
         check_classification_targets(labels)
         classes, numbers = np.unique(labels, return_inverse=True)
     except (ValueError, TypeError) as error:
-        raise AttnlabError(f"the labels are no classes: {error}") from error
+        raise AttnlabError(f"the labels are not classes: {error}") from error
     if len(classes) < 2:
         raise AttnlabError(
-            f"all {count} texts have the one label {classes.tolist()}; classification needs at "
+            f"all {count} texts have the same label {classes.tolist()}; classification needs at "
             "least 2 classes"
         )
     return classes, numbers
@@ -65,7 +64,7 @@ def as_labels(given: Any, count: int) -> tuple[ndarray, Int[ndarray, "texts"]]:
 def as_tokenizer(
     given: str | Callable[[str], Iterable[str]] | None, lower: bool, punctuation: bool
 ) -> Tokenizer:
-    """The user's own, or the library's with its two options."""
+    """The user-defined tokeniser, or ours with its two options."""
     if isinstance(given, Tokenizer):
         return given
     return (
@@ -76,7 +75,7 @@ def as_tokenizer(
 
 
 def as_seed(given: Any) -> int:
-    """A number from what scikit-learn calls a random state."""
+    """A seed from scikit-learn's ``random_state``."""
     if isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 0:
         return int(given)
     try:
@@ -90,9 +89,7 @@ def as_seed(given: Any) -> int:
 def as_weights(
     given: str | Mapping[Any, float] | None, classes: ndarray, counts: Int[ndarray, "classes"]
 ) -> Float[ndarray, "classes"] | None:
-    """A weight per class: ``"balanced"`` is texts / (classes · texts of the class); a class not
-    named has weight 1.
-    """
+    """A weight per class, 1 by default; ``"balanced"`` is texts / (classes · texts of the class)."""
     if given is None:
         return None
     if isinstance(given, str) and given == "balanced":
@@ -119,8 +116,8 @@ def hold_out(
 ) -> tuple[ndarray, ndarray]:
     """Places of training and validation texts: stratified, equal texts on one side.
 
-    All are for training where fewer than 50 would be held out: the loss of a few texts is noise, by
-    which training is often ended before it has begun. So it is where a class has a single text.
+    All texts are for training if fewer than 50 would be held out (the loss on a few texts is noise,
+    which often ends training too early), or if a class has a single text.
     """
     if not 0 < fraction < 1:
         raise AttnlabError(f"validation_fraction={fraction}: expected a number between 0 and 1")

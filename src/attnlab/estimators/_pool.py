@@ -1,6 +1,4 @@
-"""Logits and attention of new texts, by NumPy: nothing is compiled, whatever their number and
-length.
-"""
+"""Logits and attention of new texts, by NumPy: nothing is compiled for a new number or length."""
 
 from __future__ import annotations
 
@@ -27,16 +25,14 @@ _AT_ONCE = 4096
 def encoded_parts(
     texts: Sequence[str], vocabulary: Vocabulary, tokenizer: Callable[[str], list[str]]
 ) -> Iterator[tuple[slice, Encoded]]:
-    """A few thousand texts at a time, so that memory is bounded whatever their number."""
+    """Encoded texts in batches of a few thousand, to bound memory."""
     for start in range(0, len(texts), _AT_ONCE):
         place = slice(start, min(start + _AT_ONCE, len(texts)))
         yield place, vocabulary.encode(texts[place], tokenizer=tokenizer)
 
 
 class Pooled:
-    """A trained model as plain arrays: the scores s_w, and the embeddings behind the head's first
-    layer U_w.
-    """
+    """A trained model as plain arrays: the scores s_w, and U_w, embeddings after the first layer."""
 
     def __init__(self, model: WordAttention):
         self.head = model.head
@@ -48,9 +44,7 @@ class Pooled:
         )
 
     def attention(self, encoded: Encoded) -> Float[ndarray, "tokens"]:
-        """Of every known word: ``a_w = e^{s_w} / Σ_u e^{s_u}``, each text with its own shift, or
-        another normaliser.
-        """
+        """Attention of every known word: ``a_w = e^{s_w} / Σ_u e^{s_u}``, or another normaliser."""
         scores = self.scores[encoded.words]
         there, sizes = _there(encoded)
         if self.normaliser != Softmax():
@@ -64,9 +58,7 @@ class Pooled:
     def logits(
         self, encoded: Encoded
     ) -> tuple[Int[ndarray, "answered"], Float[ndarray, "answered classes"]]:
-        """Which texts have a known word, and their logits: head(Σ_w a_w ν_w), up to a shift common
-        to a text.
-        """
+        """Which texts have a known word, and their logits, up to a shift common to a text."""
         there, _ = _there(encoded)
         if not len(there):
             return there, np.zeros((0, 0))
@@ -81,14 +73,12 @@ def _normalised(
     offsets: Int[ndarray, "bounds"],
     normaliser: AbstractNormaliser,
 ) -> Float[ndarray, "tokens"]:
-    """Attention of padded texts; texts of similar length go together, so that one long text costs
-    only itself.
-    """
+    """Attention of padded texts, in groups of similar length: long texts do not slow down others."""
     weights, sizes = np.zeros_like(scores), np.diff(offsets)
     room = 1 << np.ceil(np.log2(np.maximum(sizes, 1))).astype(np.int64)
     for length in np.unique(room[sizes > 0]).tolist():
         chosen = np.flatnonzero((room == length) & (sizes > 0))
-        # As many rows as a power of two, or every number of texts would be a program of its own.
+        # Pad the number of rows to a power of two: every number would compile another program.
         rows = 1 << (len(chosen) - 1).bit_length()
         there = np.zeros((rows, length), bool)
         there[: len(chosen)] = np.arange(length) < sizes[chosen][:, None]
@@ -109,7 +99,7 @@ def _there(encoded: Encoded) -> tuple[Int[ndarray, "answered"], Int[ndarray, "te
 def _finish(
     head: AbstractHead, pooled: Float[ndarray, "texts columns"]
 ) -> Float[ndarray, "texts classes"]:
-    """What follows the first layer, for the heads that the estimator trains."""
+    """The rest of the head after its first layer, for the heads that the estimator trains."""
     if isinstance(head, LinearHead):
         return (
             np.concatenate([pooled, np.zeros_like(pooled)], axis=1)

@@ -1,4 +1,4 @@
-"""Training one classifier, by the library's one loop."""
+"""Training of one classifier."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The trained model, at which step it stood, and how its run ended."""
+    """The trained model, its step, and how its run ended."""
 
     model: WordAttention
     steps: int
@@ -69,12 +69,10 @@ def fit_words(
     valid: Corpus | None,
     class_weights: Float[ndarray, "classes"] | None,
 ) -> Outcome:
-    """Train on a corpus; with validation sentences, the model of their least loss is the one that
-    is kept.
+    """Train on a corpus; with validation sentences, the model of the lowest validation loss is kept.
 
-    Weighted classes go through ``train_model`` and a loss of their own, ``Σ_n v(y_n)·CE_n / N``
-    with weights v whose mean over the training sentences is one; all else goes through ``train``,
-    which has the faster kernel.
+    Weighted classes use ``train_model`` with the loss ``Σ_n v(y_n)·CE_n / N``, with weights v whose
+    mean over the training sentences is one; otherwise ``train`` is used, which is faster.
     """
     batch = training.batch_size
     common: dict[str, Any] = {
@@ -120,7 +118,7 @@ def _outcome(run: Trajectory[Any], model: WordAttention | None) -> Outcome:
 
 
 class _InCorpus(eqx.Module):
-    """Word attention together with the sentences that it is trained on, which do not move."""
+    """Word attention together with the sentences it is trained on, which are not trained."""
 
     words: WordAttention
     incidence: Incidence
@@ -128,15 +126,18 @@ class _InCorpus(eqx.Module):
 
 @dataclass(frozen=True)
 class _WeightedLoss:
-    """Weighted mean cross-entropy of a batch of sentence numbers; ``rooms``: entries by number of
-    sentences.
+    """Weighted mean cross-entropy of a batch of sentence numbers.
+
+    ``capacities``: the capacity in entries, by number of sentences.
     """
 
-    rooms: tuple[tuple[int, int], ...]
+    capacities: tuple[tuple[int, int], ...]
 
     def __call__(self, model: _InCorpus, batch: dict[str, Array]) -> Float[Array, ""]:
         room = max(
-            entries for sentences, entries in self.rooms if sentences == batch["sentence"].shape[0]
+            entries
+            for sentences, entries in self.capacities
+            if sentences == batch["sentence"].shape[0]
         )
         tokens = Tokens.gather(model.incidence, batch["sentence"], room)
         pooled = pool_tokens(model.words.scores(), model.words.table(), tokens)
@@ -168,15 +169,15 @@ def _train_weighted(
         {} if valid is None else {"valid": slice(len(corpus), None)}
     )
     batch = common["batch_size"]
-    rooms = [(len(numbers[chosen]), int(sizes[chosen].sum())) for chosen in parts.values()]
+    capacities = [(len(numbers[chosen]), int(sizes[chosen].sum())) for chosen in parts.values()]
     if batch is not None:
-        rooms.append(
+        capacities.append(
             (batch, int(np.sort(sizes)[-batch:].sum()))
         )  # for the longest sentences there are
     data = {name: part(chosen) for name, chosen in parts.items()}
     return train_model(
         functools.partial(_start, training.config, Incidence.of(together, training.dtype)),
-        _WeightedLoss(tuple(sorted(rooms))),
+        _WeightedLoss(tuple(sorted(capacities))),
         data.pop("train"),
         splits=data,
         trained=_moving,
@@ -185,7 +186,7 @@ def _train_weighted(
 
 
 def _weighted_bag_loss(model: WordAttention, batch: dict[str, Any]) -> Float[Array, ""]:
-    """Weighted mean cross-entropy of padded sentences, under the model's own normaliser."""
+    """Weighted mean cross-entropy of padded sentences, with the model's normaliser."""
     logits = bag_logits(model, batch["bags"])
     return jnp.mean(
         batch["weight"]
@@ -225,7 +226,7 @@ def _start(config: WordAttentionConfig, incidence: Incidence, key: Array) -> _In
 
 
 def _moving(model: _InCorpus) -> Any:
-    """The filter of what ``trained`` names."""
+    """The filter of the trained parts."""
     still = jax.tree.map(lambda _: False, model)
     return eqx.tree_at(lambda tree: tree.words, still, moving_parts(model.words))
 
