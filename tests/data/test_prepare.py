@@ -11,7 +11,7 @@ from attnlab.data import (
     Texts,
     TextSource,
     _movies,
-    _text_parts,
+    _prepare,
     prepare_in,
     prepare_texts,
     text_parts,
@@ -139,7 +139,7 @@ def test_rotten_tomatoes_are_split_and_their_absence_is_told(monkeypatch):
         [text for _, text in lines],
         ["negative" if label == "0" else "positive" for label, _ in lines],
     )
-    monkeypatch.setattr(_text_parts, "load_movie_reviews", lambda source: made)
+    monkeypatch.setattr(_prepare, "load_movie_reviews", lambda source: made)
     text_parts.cache_clear()
     assert [
         len(part)

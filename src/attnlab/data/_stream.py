@@ -122,6 +122,7 @@ def index_stream(
     max_size: int | None = None,
     fractions: Mapping[str, float] | None = None,
     seed: int = 0,
+    distinct: bool = True,
     block: int = BLOCK,
     on_rows: Callable[[int], None] | None = None,
 ) -> Streamed:
@@ -131,9 +132,8 @@ def index_stream(
       ``read_texts``. ``fractions``: into which parts the texts of the training files are divided,
       such as ``{"train": 0.8, "valid": 0.1, "test": 0.1}``; a part cannot have both files and a
       fraction.
-    - What comes out is what ``read_texts``, ``drop_duplicates``, ``Vocabulary.of`` and
-      ``index_texts`` give, bit for bit; the split alone is another: by a hash of each text and
-      ``seed``, in each class.
+    - What comes out is what ``read_texts``, ``drop_duplicates`` (unless ``distinct`` is false),
+      ``split_texts`` by ``seed``, ``Vocabulary.of`` and ``index_texts`` give, bit for bit.
     - Texts are read once. Pass one checks them, cuts them into words and writes numbers down; pass
       two turns those into the vocabulary's. Both keep a journal: interrupted and called again, the
       call goes on at its last whole ``block`` of rows, or begins anew where a file has another size
@@ -157,7 +157,7 @@ def index_stream(
     rows = read_rows_of(reading, Path(folder) / _SPOOL, block=block, on_rows=told)
     with rows.spool:
         parts = (*shares, *(part for part in files if part != "train"))
-        use, twice = use_of_rows(rows, parts, tuple(shares.values()), seed)
+        use, twice = use_of_rows(rows, parts, tuple(shares.values()), seed, distinct=distinct)
         whole = np.unique(
             rows.labels[slice(*rows.span("train"))][use[slice(*rows.span("train"))] >= 0]
         )
@@ -167,7 +167,7 @@ def index_stream(
         present = {rows.classes[k] for k in np.unique(rows.labels[np.flatnonzero(use == 0)])}
         classes = tuple(sorted(present, key=class_order))
         index = _Index(rows, use, numbers, classes, vocabulary, parts, Path(folder))
-        corpora = index.run(f"{reading.stamp()} {min_count} {max_size} {shares} {seed}")
+        corpora = index.run(f"{reading.stamp()} {min_count} {max_size} {shares} {seed} {distinct}")
         made = {
             name: _part(rows, use, k, name, corpora[name], index, twice)
             for k, name in enumerate(parts)
