@@ -132,8 +132,7 @@ class DynamicsSettings(Settings):
         float, Option("Chance that a noise word is a topic word.", _TASK, least=0, most=1)
     ] = 0.0
     label_noise: Annotated[
-        float,
-        Option("Chance that a label is drawn again, from all topics.", _TASK, least=0, most=1),
+        float, Option("Chance that a label is drawn again, from all topics.", _TASK, least=0, most=1)
     ] = 0.0
     sentences: Annotated[int, Option("Training sentences.", _TASK, least=1)] = 4000
     head: Annotated[str, Option("What turns a context into logits.", _MODEL, choices=HEADS)] = (
