@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from attnlab import AttnlabError
@@ -11,7 +13,8 @@ from attnlab.data import (
     Texts,
     TextSource,
     _movies,
-    _text_parts,
+    _prepare,
+    index_stream,
     prepare_in,
     prepare_texts,
     text_parts,
@@ -89,6 +92,44 @@ def test_a_stream_prepares_what_reading_at_once_does(tmp_path):
     )  # small files are read at once
 
 
+@pytest.mark.parametrize("given", [(), ("test",)])
+@pytest.mark.parametrize("distinct", [True, False])
+def test_a_file_is_split_alike_at_once_and_in_a_stream(tmp_path, monkeypatch, given, distinct):
+    monkeypatch.setattr(_prepare, "index_stream", partial(index_stream, block=16))
+    table = [(f"{text} {number}", label) for number, (text, label) in enumerate(rows(300))]
+    # Equal texts, some of them with both labels.
+    table += [(f" {text}  ", label) for text, label in table[:40]]
+    table += [(text, {"pos": "neg", "neg": "pos"}[label]) for text, label in table[40:50]]
+    file = write(tmp_path / "a.csv", table)
+    test = (write(tmp_path / "t.csv", rows(30, seed=7)),) if given else ()
+    hashes = set()
+    for seed in (0, 1):
+        source = TextSource((file,), test=test, split_seed=seed, distinct=distinct)
+        once = prepare_texts(source)
+        streamed = prepare_texts(source, folder=tmp_path / "corpus", stream_bytes=0)
+        assert once.place is None
+        assert streamed.place is not None
+        assert (streamed.hash, streamed.reading) == (once.hash, once.reading)
+        assert {name: tuple(texts) for name, texts in streamed.texts.items()} == once.texts
+        assert once.reading["kept"] == (280 + 10 if distinct else 350) + 30 * len(test)
+        hashes.add(once.hash)
+        own = [{" ".join(text.split()) for text in once.texts[name]} for name in ("train", "valid")]
+        assert not set.intersection(*own)
+    assert len(hashes) == 2
+
+
+def test_three_files_of_a_claim_are_taken_as_they_are(tmp_path):
+    place = write_folder(tmp_path / "made")
+    lines = sentences(120, 0)
+    (place / "made.up.train").write_text("\n".join([*lines, lines[0], lines[1]]), "utf-8")
+    (place / "made.up.test").write_text("\n".join([*sentences(60, 2), lines[0]]), "utf-8")
+    text_parts.cache_clear()
+    parts = text_parts(str(place))
+    assert len(parts.train) == 122
+    assert any("test texts that are training texts too" in leak for leak in parts.leaks)
+    text_parts.cache_clear()
+
+
 def test_a_split_made_in_a_stream_is_opened_again_and_made_anew_for_changed_files(tmp_path):
     file = write(tmp_path / "a.csv", rows(200))
     told: list[int] = []
@@ -139,7 +180,7 @@ def test_rotten_tomatoes_are_split_and_their_absence_is_told(monkeypatch):
         [text for _, text in lines],
         ["negative" if label == "0" else "positive" for label, _ in lines],
     )
-    monkeypatch.setattr(_text_parts, "load_movie_reviews", lambda source: made)
+    monkeypatch.setattr(_prepare, "load_movie_reviews", lambda source: made)
     text_parts.cache_clear()
     assert [
         len(part)

@@ -45,6 +45,26 @@ def test_a_split_is_a_function_of_its_seed():
     assert one != other
 
 
+def test_further_texts_move_no_other_but_next_to_a_cut():
+    parts: dict[str, int] = {}
+    for count in range(30, 130, 2):
+        texts = Texts.of([f"text {i}" for i in range(count)], ["pos", "neg"] * (count // 2))
+        found = split_texts(texts, seed=0)
+        now = {text: k for k, part in enumerate(found) for text in part.texts}
+        moved = [text for text, part in parts.items() if now[text] != part]
+        assert len(moved) <= 4  # one further text of each of two classes, which have two cuts each
+        assert all(abs(now[text] - parts[text]) == 1 for text in moved)
+        parts = now
+
+
+def test_files_and_order_play_no_part_in_a_split():
+    texts = many()
+    order = np.random.default_rng(1).permutation(len(texts))
+    one, other = split_texts(texts, seed=0), split_texts(texts.take(order), seed=0)
+    for part, same in zip(one, other, strict=True):
+        assert sorted(part.rows.tolist()) == sorted(same.rows.tolist())
+
+
 def test_small_classes_are_in_every_part():
     texts = Texts.of([f"t{i}" for i in range(103)], ["big"] * 100 + ["small"] * 3)
     assert [part.class_counts["small"] for part in split_texts(texts, seed=0)] == [1, 1, 1]

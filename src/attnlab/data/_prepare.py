@@ -1,7 +1,7 @@
 """From a user's files to three corpora: read, deduplicated, split without leaks, indexed.
 
-Files that fit into memory are read at once, larger ones in a stream. Both give the same corpora,
-except for the split, which a stream draws by a hash of each text.
+Files that fit into memory are read at once, larger ones in a stream; both give the same corpora.
+The claims about texts read theirs here too (``text_parts``).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 
 from attnlab._errors import AttnlabError
 from attnlab._places import place, share, working_copy
+from attnlab.data._movies import MOVIE_REVIEWS, load_movie_reviews
 from attnlab.data._prepared import (
     COUNTS,
     PARTS,
@@ -40,6 +41,7 @@ SPLIT = (0.8, 0.1, 0.1)
 # Share of the training texts for validation, if a test file is given but no validation file.
 HELD_OUT = 0.1
 STREAM_BYTES = 2**26  # of text, about, from which on files are read in a stream
+_RULE = "in every class by a hash of each text, equal texts on one side"
 _COMPRESSED = (".gz", ".parquet", ".pq")
 
 
@@ -47,12 +49,14 @@ _COMPRESSED = (".gz", ".parquet", ".pq")
 class TextSource:
     """Which texts to read, and how to split them into words.
 
-    - ``files``: training texts, or all texts, which are then split 8 : 1 : 1; ``valid`` and
-      ``test``: separate files. ``text``, ``label``, ``format``, ``encoding``, ``header``: as for
-      ``read_texts``.
+    - ``files``: training texts, or all texts, which are then split 8 : 1 : 1 (``split_texts``);
+      ``valid`` and ``test``: files of their own. In place of files the name of a corpus of
+      ``load_movie_reviews``. ``text``, ``label``, ``format``, ``encoding``, ``header``: as
+      for ``read_texts``.
     - ``lower``, ``punctuation``, or ``tokenizer`` (``"module:function"``); ``min_count``,
       ``max_words`` of the vocabulary, which is built on training texts only.
-    - ``split_seed`` draws the split.
+    - ``distinct``: a text that occurs twice among ``files`` is kept once, and not at all where its
+      labels differ; else all are kept as given. ``split_seed`` draws the split.
     """
 
     files: tuple[str, ...]
@@ -69,6 +73,7 @@ class TextSource:
     min_count: int = 1
     max_words: int | None = 20_000
     split_seed: int = 0
+    distinct: bool = True
 
     def __post_init__(self):
         for name in ("files", "valid", "test"):
@@ -98,11 +103,11 @@ def prepare_texts(
 
     With a ``folder`` on this machine, files of more than ``stream_bytes`` of text (64 MiB;
     compressed files count three times) are read in a stream and indexed there, without being held
-    in memory; ``on_rows`` is called with the number of rows read. All others are read at once. The
-    result is the same except for the split, which a stream draws by a hash of each text.
+    in memory; ``on_rows`` is called with the number of rows read. All others are read at once. The result
+    is the same.
 
-    Texts that occur twice are kept once, or not at all if their labels differ. Texts of given
-    validation and test files that are also training texts are counted and reported, but kept.
+    Texts of given validation and test files that occur among the training texts are counted and
+    reported, and stay where they were put.
     """
     most = STREAM_BYTES if stream_bytes is None else stream_bytes
     if folder is not None and _text_bytes(source) > most:
@@ -125,7 +130,7 @@ def prepare_texts(
     read = {
         name: _read_part(name, part, indexed[name], found.get(name)) for name, part in parts.items()
     }
-    reading = _reading_of(source, read, vocabulary, "equal texts on one side")
+    reading = _reading_of(source, read, vocabulary)
     return Prepared(train, valid, test, texts, vocabulary, reading, content_of(train, valid, test))
 
 
@@ -159,24 +164,40 @@ def _text_bytes(source: TextSource) -> int:
 
 
 def _parts(source: TextSource) -> tuple[dict[str, Texts], dict[str, Leaks]]:
-    """Training, validation and test texts, and leaks between given files."""
-    asked = {
-        name: getattr(source, name) for name in ("text", "label", "format", "encoding", "header")
-    }
-    whole = drop_duplicates(read_texts(source.files, **asked))
+    """Training, validation and test texts, and what leaks between those that were given."""
+    whole = _texts(source, source.files)
+    if source.distinct:
+        whole = drop_duplicates(whole)
     if not source.test:
         return dict(
             zip(PARTS, split_texts(whole, fractions=SPLIT, seed=source.split_seed), strict=True)
         ), {}
-    test = read_texts(source.test, classes=whole.classes, **asked)
+    test = _texts(source, source.test, whole.classes)
     if source.valid:
-        train, valid = whole, read_texts(source.valid, classes=whole.classes, **asked)
+        train, valid = whole, _texts(source, source.valid, whole.classes)
     else:
         train, valid = split_texts(
             whole, fractions=(1 - HELD_OUT, HELD_OUT), seed=source.split_seed
         )
     parts = {"train": train, "valid": valid, "test": test}
     return parts, {name: leaks(train, parts[name]) for name in ("valid", "test")}
+
+
+def _texts(
+    source: TextSource, files: tuple[str, ...], classes: tuple[str, ...] | None = None
+) -> Texts:
+    """The texts of some of the files, or of the corpus that is named in their place."""
+    if len(files) == 1 and files[0] in MOVIE_REVIEWS:
+        return load_movie_reviews(files[0])
+    return read_texts(
+        files,
+        text=source.text,
+        label=source.label,
+        format=source.format,
+        encoding=source.encoding,
+        header=source.header,
+        classes=classes,
+    )
 
 
 def _read_part(name: str, texts: Texts, indexed: Indexed, leaked: Leaks | None) -> ReadPart:
@@ -198,9 +219,9 @@ def _read_part(name: str, texts: Texts, indexed: Indexed, leaked: Leaks | None) 
 
 
 def _reading_of(
-    source: TextSource, parts: Mapping[str, ReadPart], vocabulary: Vocabulary, how: str
+    source: TextSource, parts: Mapping[str, ReadPart], vocabulary: Vocabulary
 ) -> dict[str, Any]:
-    """What was read, for the record; ``how``: the method of the split."""
+    """What was read, for the record."""
     distinct = {
         id(part.dropped): part.dropped for part in parts.values()
     }  # parts of one split share theirs
@@ -251,8 +272,17 @@ def _reading_of(
         "words": source.words().record()
         if source.tokenizer is None
         else {"tokenizer": source.tokenizer},
-        "split": "given files" if source.test else f"made here, 8 : 1 : 1, {how}",
+        "split": _split_of(source),
     }
+
+
+def _split_of(source: TextSource) -> str:
+    """How the texts came into their parts, in words."""
+    if source.valid:
+        return "given files"
+    if source.test:
+        return f"the given test files; a tenth of the other texts for validation, {_RULE}"
+    return f"made here, 8 : 1 : 1, {_RULE}"
 
 
 def _entry(dropped: Dropped) -> dict[str, Any]:
@@ -318,6 +348,7 @@ def _streamed(source: TextSource, scratch: Path, on_rows: Callable[[int], None] 
         max_size=source.max_words,
         fractions=fractions,
         seed=source.split_seed,
+        distinct=source.distinct,
         on_rows=on_rows,
     )
 
@@ -325,13 +356,12 @@ def _streamed(source: TextSource, scratch: Path, on_rows: Callable[[int], None] 
 def _finished(source: TextSource, made: Streamed, folder: Path) -> Path:
     """Write the record, last, and move everything to the folder of its hash."""
     parts = {name: made.parts[name] for name in PARTS}
-    how = "in every class by a hash of each text, equal texts on one side"
     content = content_of(*(part.corpus for part in parts.values()))
     np.save(made.folder / COUNTS, made.vocabulary.counts, allow_pickle=False)
     record = {
         "schema": SCHEMA,
         "hash": content,
-        "reading": _reading_of(source, parts, made.vocabulary, how),
+        "reading": _reading_of(source, parts, made.vocabulary),
     }
     (made.folder / RECORD).write_text(json.dumps(record), "utf-8")
     place = folder / content

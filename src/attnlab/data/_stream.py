@@ -115,22 +115,23 @@ def index_stream(
     max_size: int | None = None,
     fractions: Mapping[str, float] | None = None,
     seed: int = 0,
+    distinct: bool = True,
     block: int = BLOCK,
     on_rows: Callable[[int], None] | None = None,
 ) -> Streamed:
     """Read and index any number of labelled texts, without holding them in memory.
 
     - ``files``: ``{"train": [...]}``, and further parts by name; ``text`` … ``header`` as for
-      ``read_texts``. ``fractions``: how the texts of the training files are split, such as
-      ``{"train": 0.8, "valid": 0.1, "test": 0.1}``; a part cannot have both files and a fraction.
-    - The result equals that of ``read_texts``, ``drop_duplicates``, ``Vocabulary.of`` and
-      ``index_texts`` bit for bit, except for the split: by a hash of each text and ``seed``, in each
-      class.
-    - Texts are read once. Pass one checks them, splits them into words and writes word numbers;
-      pass two translates these to the vocabulary. Both keep a journal: after an interruption, the
-      next call resumes from the last complete ``block`` of rows, or starts from the beginning if a
-      file has changed in size or modification time.
-    - Memory: the distinct words of all texts, 33 bytes per row while duplicates are searched, and a
+      ``read_texts``. ``fractions``: into which parts the texts of the training files are divided,
+      such as ``{"train": 0.8, "valid": 0.1, "test": 0.1}``; a part cannot have both files and a
+      fraction.
+    - What comes out is what ``read_texts``, ``drop_duplicates`` (unless ``distinct`` is false),
+      ``split_texts`` by ``seed``, ``Vocabulary.of`` and ``index_texts`` give, bit for bit.
+    - Texts are read once. Pass one checks them, cuts them into words and writes numbers down; pass
+      two turns those into the vocabulary's. Both keep a journal: interrupted and called again, the
+      call goes on at its last whole ``block`` of rows, or begins anew where a file has another size
+      or time of change.
+    - Memory: the different words of all texts, 33 bytes a row while duplicates are looked for, a
       few thousand rows.
 
     >>> import tempfile
@@ -149,7 +150,7 @@ def index_stream(
     rows = read_rows_of(reading, Path(folder) / _SPOOL, block=block, on_rows=on_rows)
     with rows.spool:
         parts = (*shares, *(part for part in files if part != "train"))
-        use, twice = use_of_rows(rows, parts, tuple(shares.values()), seed)
+        use, twice = use_of_rows(rows, parts, tuple(shares.values()), seed, distinct=distinct)
         whole = np.unique(
             rows.labels[slice(*rows.span("train"))][use[slice(*rows.span("train"))] >= 0]
         )
@@ -159,7 +160,7 @@ def index_stream(
         present = {rows.classes[k] for k in np.unique(rows.labels[np.flatnonzero(use == 0)])}
         classes = tuple(sorted(present, key=class_order))
         index = _Index(rows, use, numbers, classes, vocabulary, parts, Path(folder))
-        corpora = index.run(f"{reading.stamp()} {min_count} {max_size} {shares} {seed}")
+        corpora = index.run(f"{reading.stamp()} {min_count} {max_size} {shares} {seed} {distinct}")
         made = {
             name: _part(rows, use, k, name, corpora[name], index, twice)
             for k, name in enumerate(parts)

@@ -12,7 +12,7 @@ from jaxtyping import Int, Int8, UInt64
 from numpy import ndarray
 
 from attnlab._errors import AttnlabError
-from attnlab.data._splits import share_counts, too_few
+from attnlab.data._splits import parts_by_hash
 from attnlab.data._stream_rows import Rows
 from attnlab.data._texts import EXAMPLES, Dropped
 
@@ -47,13 +47,13 @@ def first_equal(keys: UInt64[ndarray, "rows 2"], at_once: int = _SORTED) -> Int[
 
 
 def use_of_rows(
-    rows: Rows, parts: Sequence[str], fractions: Sequence[float], seed: int
+    rows: Rows, parts: Sequence[str], fractions: Sequence[float], seed: int, *, distinct: bool
 ) -> tuple[Int8[ndarray, "rows"], tuple[Dropped, ...]]:
     """The part of each row, by number, or ``LEFT_OUT``; and what was left out.
 
-    The texts of the training files are each kept once, or not at all if their labels differ; they
-    are split by ``fractions`` into the first of ``parts``. The files of further parts are taken as
-    they are.
+    With ``distinct`` the texts of the training files are each kept once, and not at all where their
+    labels differ; they are divided by ``fractions`` over the first of ``parts``, the files of any
+    further part are taken as they are.
     """
     begin, end = rows.span("train")
     use = np.zeros(len(rows.labels), np.int8)
@@ -61,57 +61,29 @@ def use_of_rows(
         use[slice(*rows.span(part))] = number
     keys, labels = rows.keys[begin:end], np.asarray(rows.labels[begin:end])
     first = first_equal(keys)
-    several = np.zeros(end - begin, bool)
-    several[first[labels != labels[first]]] = True
-    contradictory = several[first]
-    duplicate = (first != np.arange(len(first))) & ~contradictory
-    dropped = _dropped(
-        rows, {"duplicate": duplicate, "contradictory duplicate": contradictory}, begin
-    )
-    use[begin:end][duplicate | contradictory] = LEFT_OUT
-    if (use[begin:end] == LEFT_OUT).all():
-        raise AttnlabError(
-            f"all {end - begin} texts occur with several labels ({dropped[0].examples[0]}): "
-            "nothing is left to learn from; check the label column"
+    dropped: tuple[Dropped, ...] = ()
+    if distinct:
+        several = np.zeros(end - begin, bool)
+        several[first[labels != labels[first]]] = True
+        contradictory = several[first]
+        duplicate = (first != np.arange(len(first))) & ~contradictory
+        dropped = _dropped(
+            rows, {"duplicate": duplicate, "contradictory duplicate": contradictory}, begin
         )
+        use[begin:end][duplicate | contradictory] = LEFT_OUT
+        if contradictory.all():
+            raise AttnlabError(
+                f"all {end - begin} texts occur with several labels ({dropped[0].examples[0]}): "
+                "nothing is left to learn from; look at the label column"
+            )
     if len(fractions) > 1:
-        kept = begin + np.flatnonzero(use[begin:end] != LEFT_OUT)
-        use[kept] = _divided(
-            rows.keys[kept, 0], np.asarray(rows.labels[kept]), fractions, seed, rows.classes
+        heads = np.flatnonzero((first == np.arange(len(first))) & (use[begin:end] != LEFT_OUT))
+        use[begin + heads] = parts_by_hash(
+            keys[heads, 0], labels[heads], fractions, seed, rows.classes
         )
+        if not distinct:  # equal texts follow the first of them
+            use[begin:end] = use[begin:end][first]
     return use, dropped
-
-
-def _divided(
-    keys: UInt64[ndarray, "rows"],
-    labels: ndarray,
-    fractions: Sequence[float],
-    seed: int,
-    names: Sequence[str],
-) -> Int8[ndarray, "rows"]:
-    """Parts of the given fractions, with every class in each, by a hash of text and seed.
-
-    The split does not depend on the order or the files of the texts.
-    """
-    drawn = _mixed(keys ^ _mixed(np.array([seed], np.uint64)))
-    part = np.zeros(len(keys), np.int8)
-    for label in np.unique(labels):
-        own = np.flatnonzero(labels == label)
-        if len(own) < len(fractions):
-            raise too_few(names[int(label)], len(own), len(fractions))
-        cuts = np.cumsum(share_counts(len(own), np.asarray(fractions)))[:-1]
-        values = drawn[own]
-        ends = np.partition(values, cuts - 1)[cuts - 1]
-        part[own] = (values[:, None] > ends[None, :]).sum(axis=1)
-    return part
-
-
-def _mixed(values: UInt64[ndarray, "rows"]) -> UInt64[ndarray, "rows"]:
-    """The finaliser of SplitMix64: a bijection of 64 bits; every output bit depends on all inputs."""
-    z = values + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
 
 
 def leaked(rows: Rows, use: Int8[ndarray, "rows"], part: int) -> Int[ndarray, "leaks"]:

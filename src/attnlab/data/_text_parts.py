@@ -10,36 +10,29 @@ from pathlib import Path
 
 from attnlab._errors import AttnlabError
 from attnlab.data._corpus import Corpus
-from attnlab.data._movies import load_movie_reviews
-from attnlab.data._prepare import SPLIT
-from attnlab.data._prepared import content_of, is_prepared, open_prepared
-from attnlab.data._read import read_texts
-from attnlab.data._splits import split_texts
-from attnlab.data._texts import Texts
-from attnlab.data._vocabulary import Vocabulary, index_texts
+from attnlab.data._prepare import TextSource, prepare_texts
+from attnlab.data._prepared import is_prepared, open_prepared
 
 _ROTTEN_TOMATOES = "rotten-tomatoes"
 _NAMES = {"train": ("train",), "valid": ("dev", "valid", "val", "validation"), "test": ("test",)}
 _SST2 = (6920, 872, 1821)
-_SPLIT_SEED = 0  # the split of a source without one is part of the source, the same for all runs
+_WORDS = "attnlab.data:plain_words"
 
 
 @dataclass(frozen=True, eq=False)
 class TextParts:
     """Training, validation and test sentences over the training vocabulary, and their hash.
 
-    ``sentences`` are the training sentences as they were in the source, one for each of ``train``;
-    ``dropped``: the number of sentences of each part without a known word, which are left out;
-    ``unknown``: the share of unknown words.
+    ``sentences`` are the training sentences as they stood in the source, one for each of ``train``;
+    ``leaks`` says what stands in two files of a given split.
     """
 
     train: Corpus
     valid: Corpus
     test: Corpus
     sentences: Sequence[str]
-    dropped: tuple[int, int, int]
-    unknown: tuple[float, float, float]
     hash: str
+    leaks: tuple[str, ...] = ()
 
     @property
     def is_sst2(self) -> bool:
@@ -67,45 +60,33 @@ def plain_words(text: str) -> list[str]:
 
 @lru_cache(maxsize=2)
 def text_parts(source: str) -> TextParts:
-    """Read a source: Rotten Tomatoes or one file (a fixed split 8 : 1 : 1), or a folder with three.
+    """Read a source: Rotten Tomatoes or one file, split 8 : 1 : 1, or a folder with three files.
 
-    A folder written by ``Prepared.save`` is opened as it is.
+    Words are those of ``plain_words``, all of them. Three files are taken as they are, duplicates
+    and all. A folder that ``Prepared.save`` wrote is opened as it is.
     """
     if is_prepared(source):
         train, valid, test, sentences, content = open_prepared(source)
-        return TextParts(train, valid, test, sentences, (0, 0, 0), (0.0, 0.0, 0.0), content)
-    texts = _texts(source)
-    vocabulary = Vocabulary.of(texts[0].texts, tokenizer=plain_words)
-    indexed = [
-        index_texts(
-            part.texts, part.labels, vocabulary, classes=texts[0].classes, tokenizer=plain_words
-        )
-        for part in texts
-    ]
-    train, valid, test = (one.corpus for one in indexed)
+        return TextParts(train, valid, test, sentences, content)
+    prepared = prepare_texts(_asked(source))
+    leaks = tuple(f"{leak['count']} {leak['reason']}" for leak in prepared.reading["leaks"])
     return TextParts(
-        train,
-        valid,
-        test,
-        sentences=tuple(texts[0].texts[i] for i in indexed[0].kept),
-        dropped=(len(indexed[0].wordless), len(indexed[1].wordless), len(indexed[2].wordless)),
-        unknown=(indexed[0].unknown_share, indexed[1].unknown_share, indexed[2].unknown_share),
-        hash=content_of(train, valid, test),
+        prepared.train,
+        prepared.valid,
+        prepared.test,
+        prepared.texts["train"],
+        prepared.hash,
+        leaks,
     )
 
 
-def _texts(source: str) -> tuple[Texts, Texts, Texts]:
-    if source == _ROTTEN_TOMATOES:
-        whole = load_movie_reviews(source)
-    elif Path(source).is_dir():
-        files = {part: _part_file(Path(source), part) for part in _NAMES}
-        train = read_texts(files["train"])
-        valid, test = (read_texts(files[part], classes=train.classes) for part in ("valid", "test"))
-        return train, valid, test
-    else:
-        whole = read_texts(source)
-    train, valid, test = split_texts(whole, fractions=SPLIT, seed=_SPLIT_SEED)
-    return train, valid, test
+def _asked(source: str) -> TextSource:
+    """A named source as files, and how claims read them."""
+    folder = Path(source)
+    if source == _ROTTEN_TOMATOES or not folder.is_dir():
+        return TextSource((source,), tokenizer=_WORDS, max_words=None)
+    train, valid, test = ((str(_part_file(folder, part)),) for part in _NAMES)
+    return TextSource(train, valid, test, tokenizer=_WORDS, max_words=None, distinct=False)
 
 
 def _part_file(folder: Path, part: str) -> Path:

@@ -75,8 +75,7 @@ def train_text(settings: TextSettings, context: RunContext) -> xr.Dataset:
         _pairs(data, looked, words, lambda n: parts.sentences[int(numbers[n])], s),
         _kept(data, model, parts.test, s) if s.keep else xr.Dataset(),
     )
-    about = {"content": parts.hash, "dropped": list(parts.dropped), "unknown": list(parts.unknown)}
-    return found.assign_attrs(data.attrs | about)
+    return found.assign_attrs(data.attrs | {"content": parts.hash})
 
 
 def _joined(*parts: xr.Dataset) -> xr.Dataset:

@@ -181,6 +181,14 @@ def is_judged(corpus: str) -> bool:
     return corpus != ROTTEN_TOMATOES and al.data.text_parts(corpus_path(corpus)).is_sst2
 
 
+def leak_notes(corpus: str) -> tuple[str, ...]:
+    """What stands in two files of a given split; a split that is made here has no leaks."""
+    if corpus == ROTTEN_TOMATOES:
+        return ()
+    leaks = al.data.text_parts(corpus_path(corpus)).leaks
+    return (f"The files are taken as they are, with {'; '.join(leaks)}.",) if leaks else ()
+
+
 def notes_on(judged: bool, *notes: str) -> tuple[str, ...]:
     """Notes of a claim; where it is not judged it says why."""
     if judged:
