@@ -169,7 +169,9 @@ ERRORS = {
     "kind='mask': no such teacher; the kinds are 'static-mask', 'gate'": lambda: make_teacher(
         "mask", key=KEY
     ),
-    "depth=3: a teacher of kind 'gate' does not use": lambda: make_teacher("gate", key=KEY, depth=3),
+    "depth=3: a teacher of kind 'gate' does not use": lambda: make_teacher(
+        "gate", key=KEY, depth=3
+    ),
     "relevant=2: a teacher of kind 'dense'": lambda: make_teacher("dense", key=KEY, relevant=2),
     r"relevant=\(1, 2\): a moving block": lambda: make_teacher(
         "moving-block", key=KEY, relevant=(1, 2)

@@ -143,7 +143,9 @@ def _of(name: str):
 
 def test_probes_of_softmax_are_refused_in_words():
     for probe in (SenTerms(), Surroundings()):
-        message = rf"{type(probe).__name__} .* softmax attention only, but the model's attention is top2"
+        message = (
+            rf"{type(probe).__name__} .* softmax attention only, but the model's attention is top2"
+        )
         with pytest.raises(AttnlabError, match=message):
             train(config("top2"), CORPUS, steps=1, record=(probe,))
     train(config("top2"), CORPUS, steps=1, record=(ScoreSum(),))

@@ -280,7 +280,10 @@ def _vector(model, batch):
             "the split 'test' has examples of the form",
         ),
         ({"batch_size": 25}, "expected 1 to 24, the number of examples"),
-        ({"trained": lambda model: jax.tree.map(lambda _: False, model)}, "nothing of Net is trained"),
+        (
+            {"trained": lambda model: jax.tree.map(lambda _: False, model)},
+            "nothing of Net is trained",
+        ),
         ({"dtype": "int8"}, "expected 'float32' or 'float64'"),
         ({"optimizer": GradientFlow(), "batch_size": 6}, "a gradient flow has no steps"),
     ],
