@@ -1,9 +1,9 @@
 """attnlab: the laboratory for the theory of attention.
 
-The names most used, gathered from their rooms; each is loaded when first asked for, so that
-``import attnlab`` is quick. Everything else is found in the rooms: ``attnlab.data``, ``models``,
-``training``, ``dynamics``, ``complexity``, ``landscape``, ``estimators``, ``stats``, ``sweeps``,
-``lab``, ``papers``, ``questions``, ``report``.
+The most used names; each is loaded on first access, so that ``import attnlab`` is fast. Everything
+else is in the subpackages: ``attnlab.data``, ``models``, ``training``, ``dynamics``,
+``complexity``, ``landscape``, ``estimators``, ``stats``, ``sweeps``, ``lab``, ``papers``,
+``questions``, ``report``.
 """
 
 from __future__ import annotations

@@ -437,7 +437,7 @@ GOOD = {"words": [0, 1], "labels": [0, 1], "frequency": 0.5, "others": 20}
     [
         ({"words": [0, 6]}, "0..5"),
         ({"words": []}, "one or more"),
-        ({"labels": [0, 2]}, "classes 0..1"),
+        ({"labels": [0, 2]}, "expected classes of the head, 0..1"),
         ({"labels": [0, 1, 1]}, "each of the 2 words"),
         ({"labels": [0.0, 1.0]}, "class number"),
         ({"frequency": [0.5, 0.0]}, "above 0"),
