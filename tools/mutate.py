@@ -219,7 +219,9 @@ def _model(folder: Path) -> Subject:
 
     def read() -> dict[str, Any]:
         loaded = load_classifier(folder / "model")
-        labelled = _command("predict", folder / "model", folder / "lines.txt", "--format", "lines")
+        labelled = _command(
+            "predict", folder / "lines.txt", "--format", "lines", "--model", folder / "model"
+        )
         state = [
             loaded.classes_.tolist(),
             loaded.vocabulary_.counts.tolist(),

@@ -246,7 +246,7 @@ def test_a_phone_shows_the_page_without_scrolling_aside(browser, record, dark):
 STATE = (
     "(() => { const item = document.querySelectorAll('.shaded > li')[1]; return ["
     "[...item.querySelectorAll('.said > span')].map((s) => s.style.getPropertyValue('--shade')),"
-    "item.querySelector('[data-told]').textContent, document.querySelector('#figure-sentences "
+    "item.querySelector('[data-remark]').textContent, document.querySelector('#figure-sentences "
     "output').textContent]; })()"
 )
 

@@ -10,24 +10,12 @@ from attnlab.complexity._ratio import WORTHWHILE, SampleRatio, sample_ratio
 from attnlab.complexity._tabulate import Question, choices, end_values, tabulate
 
 __all__ = [
-    "WORTHWHILE",
-    "BackTest",
-    "BoundRatios",
-    "Bounds",
-    "Exponent",
-    "Extrapolation",
     "NeededSamples",
-    "Question",
-    "RankAgreement",
     "SampleRatio",
-    "back_test",
     "bound_ratios",
-    "choices",
-    "end_values",
     "exponent",
     "extrapolate",
     "needed_samples",
-    "rank_agreement_with",
     "sample_ratio",
     "tabulate",
 ]

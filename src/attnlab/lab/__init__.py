@@ -54,33 +54,18 @@ _LATER = {
 }
 
 __all__ = [
-    # an experiment and its settings
     "Answers",
     "Bench",
-    "Experiment",
-    "Field",
-    "Interrupted",
-    "Option",
-    "Settings",
-    "TextTable",
-    "digest",
-    "options",
-    # a claim, its sweeps and its variables
     "Claim",
-    "ClaimSettings",
-    "Claims",
     "Control",
     "Criterion",
-    "Data",
+    "Experiment",
     "Grid",
-    "Measure",
-    "Scale",
+    "Option",
+    "Record",
+    "Settings",
     "Sweep",
     "Table",
-    "Variable",
-    "contradicts",
-    "variable",
-    # statistics that a criterion compares
     "every_run",
     "geometric_mean",
     "given_interval",
@@ -88,28 +73,14 @@ __all__ = [
     "mean",
     "median",
     "median_ratio",
-    "pooled_max",
-    "pooled_mean",
     "pooled_median",
-    "pooled_min",
     "pooled_p90",
     "pooled_p95",
-    "share",
-    # from runs to tables
-    "along",
-    "asked_of",
-    "axis",
-    "dataset",
-    "labelled",
-    "side_by_side",
-    "split_arms",
-    # running and reading
-    "Record",
-    "page",
     "read_record",
     "reproduce",
     "run",
-    "write_page",
+    "share",
+    "variable",
 ]
 
 

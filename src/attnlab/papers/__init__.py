@@ -21,7 +21,10 @@ from pathlib import Path
 from attnlab._errors import AttnlabError
 from attnlab.lab import Claim
 
-__all__ = ["GROUPS", "ROTTEN_TOMATOES", "claims", "resolve"]
+__all__ = [
+    "claims",
+    "resolve",
+]
 
 GROUPS = ("laws", "lu2021", "liu2021", "beyond")
 ROTTEN_TOMATOES = "rotten-tomatoes"  # the corpus that comes with the data extra

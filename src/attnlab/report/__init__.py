@@ -50,63 +50,17 @@ from attnlab.report._words import (
 )
 
 __all__ = [
-    # A page and its parts, and how it becomes HTML.
     "Card",
-    "ControlRow",
-    "CriterionRow",
+    "DotRow",
     "Figure",
     "Page",
     "Section",
-    "render",
-    "write_folder",
-    # Several drawings in one figure, and how many series of one drawing can be told apart.
-    "menu_figure",
-    "MAX_SERIES",
-    # Curves over an axis, seed by seed or as bands.
     "band_figure",
-    "overlay_figure",
-    "stages_figure",
-    "theory_figure",
-    # Two quantities against each other, and how values are spread.
-    "histogram_figure",
-    "paths_figure",
-    "relation_figure",
-    "scatter_figure",
-    # Rows: values of runs against a threshold, estimates with intervals.
-    "DotRow",
-    "Mark",
-    "bounds_note",
     "dots_figure",
-    "rows_figure",
-    "shares_figure",
-    # Learning curves and needed samples, from a table of `attnlab.complexity.tabulate`.
-    "answers_table",
-    "learning_curves",
-    "needed_figure",
-    "ratio_figure",
-    "ratio_rows",
-    "ratios_against",
-    # Tables.
     "heat_table",
-    "plain_table",
-    "ratio_map",
-    "tone_of",
-    # A loss around a point and between two points.
-    "barrier_figure",
-    "surface_figure",
-    # Images under heat, sentences with shaded words.
-    "PictureRow",
-    "pictures_figure",
-    "shaded_figure",
-    # Numbers in words.
-    "counted",
-    "estimate",
-    "interval",
+    "histogram_figure",
+    "learning_curves",
     "number",
-    "percent",
-    # Users' texts in a page.
-    "distinct",
-    "printable",
-    "quoted",
-    "shortened",
+    "scatter_figure",
+    "write_folder",
 ]

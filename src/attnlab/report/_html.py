@@ -559,7 +559,9 @@ def _command(command: str) -> str:
     if not command:
         return ""
     button = '<button type="button" data-copy aria-label="Copy the command">Copy</button>'
-    return f'<h3>Do it again</h3><div class="command"><code>{_escape(command)}</code>{button}</div>'
+    return (
+        f'<h3>Reproduce this</h3><div class="command"><code>{_escape(command)}</code>{button}</div>'
+    )
 
 
 def _facts(entry: Section) -> str:

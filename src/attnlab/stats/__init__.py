@@ -8,23 +8,8 @@ from attnlab.stats._power import more_runs
 from attnlab.stats._share import may_violate, share_interval, trials_needed
 
 __all__ = [
-    "Crossing",
-    "Crossings",
     "Interval",
-    "CONFIDENCE",
-    "LOCATIONS",
-    "Location",
-    "MIN_RUNS",
-    "Ranking",
-    "check_confidence",
-    "crossing",
-    "crossings",
-    "holm",
     "interval_of",
-    "may_violate",
-    "more_runs",
     "rank_variants",
     "share_interval",
-    "signed_rank",
-    "trials_needed",
 ]

@@ -17,29 +17,12 @@ from attnlab.sweeps.store._records import load_record, provenance, read_record, 
 from attnlab.sweeps.store._store import Store, StoreWarning
 
 __all__ = [
-    # a plan, and what its work function gets
-    "Plan",
-    "RunContext",
-    "load_function",
-    # running and reading it
-    "Event",
-    "FailureGroup",
-    "Results",
-    "Store",
-    "StoreWarning",
-    "run_plan",
-    "stale_message",
-    "unlock",
-    # where runs are computed
-    "AbstractExecutor",
     "Cluster",
     "InProcess",
+    "Plan",
     "Processes",
-    "executor_for",
-    # records of commands
-    "load_record",
-    "provenance",
-    "read_record",
-    "save_record",
-    "slug",
+    "Results",
+    "RunContext",
+    "run_plan",
+    "unlock",
 ]

@@ -640,7 +640,7 @@ def try_section(
         cards=cards,
         figures=tuple(figures),
         how_measured="Softmax is the attention pooling and uniform the mean pooling of the "
-        "learning curves, with their runs. “attnlab compare --file” has the long form: more "
+        "learning curves, with their runs. “attnlab compare FILES” has the long form: more "
         "variants, learning "
         "curves, the labels that each needs, and what is only speed.",
     )
