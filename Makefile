@@ -45,7 +45,7 @@ coverage: .venv/installed
 	$(ONE_THREAD) $(BIN)/pytest -q -m coverage tests/stats/test_coverage.py
 
 reproduce: .venv/installed
-	$(BIN)/attnlab reproduce --text --out results
+	$(BIN)/attnlab reproduce --corpus rotten-tomatoes --out results
 
 bench: .venv/installed-bench
 	$(ONE_THREAD) $(BIN)/python benchmarks/run.py
