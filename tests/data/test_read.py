@@ -359,7 +359,7 @@ NASTY = {
         {},
         "2 of its 3 rows cannot be read as jsonl",
     ),
-    "fake.parquet": (b"text,label\na,x\n", {}, "no Parquet file: it does not begin with PAR1"),
+    "fake.parquet": (b"text,label\na,x\n", {}, "not a Parquet file: it does not start with PAR1"),
     "cut.parquet": (b"PAR1 and no more", {}, "truncated or damaged"),
     "prose.txt": (
         b"once upon a time\nthere was a word\nand no label\nat all\n",
@@ -386,7 +386,7 @@ def test_nasty_files_are_refused_in_words(tmp_path, name):
 
 
 def test_files_that_cannot_be_opened(tmp_path):
-    with pytest.raises(AttnlabError, match="is a folder: name the files in it"):
+    with pytest.raises(AttnlabError, match="is a folder: give the files in it"):
         read_texts(tmp_path)
     with pytest.raises(AttnlabError, match=r"nowhere.csv: there is no such file"):
         read_texts(tmp_path / "nowhere.csv")

@@ -91,7 +91,7 @@ def _unclear(name: str, columns: list[str], wanted: Wanted, no_text: bool) -> At
     header = (
         ""
         if not wanted.header
-        else "; if its first row is no header, say header=False (--no-header)"
+        else "; if its first row is not a header, give header=False (--no-header)"
     )
     return AttnlabError(
         f"{name}: it is not clear which column holds the {what}: the columns are {shown(columns)}. "
