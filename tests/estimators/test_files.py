@@ -188,7 +188,10 @@ def cut(name: str) -> Callable[[Path], None]:
         (edit(lambda r: r["settings"].update(head="linear")), "the stored arrays have the shapes"),
         (edit(lambda r: r["classes"]["names"].append("more")), "4 classes with 3 shares"),
         (edit(lambda r: r["classes"].update(dtype="M8[s]")), "not names or numbers"),
-        (edit(lambda r: r["vocabulary"]["words"].reverse()), "not a sorted list of different words"),
+        (
+            edit(lambda r: r["vocabulary"]["words"].reverse()),
+            "not a sorted list of different words",
+        ),
         (edit(lambda r: r["vocabulary"]["counts"].pop()), "words with .* counts"),
         (edit(lambda r: r.update(class_prior=[0.5, 0.5, 0.5])), "numbers that sum to one"),
         (edit(lambda r: r.update(tokenizer={"function": "os:system"})), "if you trust it"),

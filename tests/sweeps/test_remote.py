@@ -24,7 +24,8 @@ from attnlab._places import (
     working_copy,
 )
 from attnlab.cli._main import app
-from attnlab.sweeps import Plan, Results, Store, StoreWarning, run_plan, save_record, unlock
+from attnlab.lab import reproduce
+from attnlab.sweeps import Plan, Results, Store, StoreWarning, run_plan, unlock
 from attnlab.sweeps.store import _lock as locks
 from attnlab.sweeps.store._lock import UrlLock
 
@@ -321,10 +322,10 @@ def test_a_command_writes_its_record_and_page_to_a_url(tmp_path, url):
 
 
 def test_verdicts_at_a_url_are_drawn_again(url):
-    save_record(
-        place(url), "claims.json", 2, {"about": {"seeds": 1}, "claims": [], "looks": {}}, {}
-    )
+    reproduce([], url, processes=0, progress=False)
+    (place(url) / "report.html").unlink()
     assert f"page: {url}/report.html" in command("report", url)
+    assert is_file(place(url) / "report.html")
 
 
 def test_the_command_line_takes_a_lock_away(plan, url):

@@ -264,7 +264,7 @@ class CriterionResult:
         return "; ".join(parts)
 
     def record(self) -> dict[str, Any]:
-        """As it stands in ``claims.json``."""
+        """As it stands in ``record.json``."""
         c, worst = self.criterion, self.worst
         return {
             "name": c.name,
