@@ -9,9 +9,7 @@ import html
 import io
 import json
 import math
-import os
 import re
-import tempfile
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
@@ -23,7 +21,14 @@ import numpy as np
 
 from attnlab import __version__
 from attnlab._errors import AttnlabError
-from attnlab._places import is_folder, is_remote, make_folder, place, put_bytes
+from attnlab._places import (
+    is_folder,
+    is_remote,
+    make_folder,
+    place,
+    put_bytes,
+    write_atomically,
+)
 from attnlab.report._page import (
     SAVINGS,
     VERDICTS,
@@ -118,22 +123,11 @@ def _write_page(page: Page, path: Path) -> None:
     """Render the page into a file, which is complete or as it was before, never half written."""
     if is_folder(path):
         raise AttnlabError(f"{path} is a folder; expected a file, or a name that is free")
-    text = render(page)
-    if is_remote(path):
-        _put(path, text)
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    make_folder(path.parent)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        write_atomically(path, render(page).encode())
+    except OSError as error:
+        raise _cannot_write(path, error) from error
 
 
 def _put(path: Path, text: str) -> None:
@@ -143,9 +137,13 @@ def _put(path: Path, text: str) -> None:
     try:
         put_bytes(path, text.encode())
     except OSError as error:
-        raise AttnlabError(
-            f"cannot write {path} ({error}): make it writable, then say `attnlab report`"
-        ) from error
+        raise _cannot_write(path, error) from error
+
+
+def _cannot_write(path: Path, error: OSError) -> AttnlabError:
+    return AttnlabError(
+        f"cannot write {path} ({error}): make it writable, then run `attnlab report`"
+    )
 
 
 def _bar(page: Page) -> str:
