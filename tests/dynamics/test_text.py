@@ -270,7 +270,7 @@ def test_what_cannot_be_looked_at_is_refused(run):
         attended(data.score.isel(word=slice(None, None, -1)), corpus, words)
     with pytest.raises(AttnlabError, match="purity of 2 words"):
         attended(data.score, corpus, words.isel(word=[0, 1]))
-    with pytest.raises(AttnlabError, match=r"no number of any word, only \['leaning'\]"):
+    with pytest.raises(AttnlabError, match=r"no numbers, only \['leaning'\]"):
         attended(data.score, corpus, words[["leaning"]])
     with pytest.raises(AttnlabError, match="step 7 was not recorded"):
         word_table(data.isel(seed=0), corpus, words, step=7)
