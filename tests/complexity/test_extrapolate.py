@@ -129,9 +129,9 @@ def test_too_little_is_refused():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({}, "expected one of the two"),
+        ({}, "expected exactly one of the two"),
         ({"size": 1, "level": 1}, "one of the two"),
-        ({"size": -1}, "positive"),
+        ({"size": -1}, "samples > 0"),
         ({"size": 9, "limit": -1}, "expected at least 0"),
     ],
 )

@@ -106,7 +106,7 @@ def test_the_null_permutes_labels(case, monkeypatch):
     permuted.
     """
     _, _, corpus = case
-    monkeypatch.setattr("attnlab.dynamics._text_purity._NUMBERS_AT_ONCE", 7 * len(corpus))
+    monkeypatch.setattr("attnlab.dynamics._text_purity._BATCH", 7 * len(corpus))
     found = excess_purity(corpus, seed=5, permutations=20)
     rng = np.random.default_rng(5)
     drawn = []
@@ -264,13 +264,13 @@ def _prediction(model: WordAttention, corpus: Corpus, n: int, without: int | Non
 def test_what_cannot_be_looked_at_is_refused(run):
     corpus, trained = run
     data, words = trained.data, excess_purity(corpus, seed=0)
-    with pytest.raises(AttnlabError, match=r"score of 3 words, expected those of all"):
+    with pytest.raises(AttnlabError, match=r"score of 3 words; expected those of all"):
         attended(data.score.isel(word=[0, 1, 2]), corpus, words)
     with pytest.raises(AttnlabError, match="expected those of all"):
         attended(data.score.isel(word=slice(None, None, -1)), corpus, words)
     with pytest.raises(AttnlabError, match="purity of 2 words"):
         attended(data.score, corpus, words.isel(word=[0, 1]))
-    with pytest.raises(AttnlabError, match=r"no number of any word, only \['leaning'\]"):
+    with pytest.raises(AttnlabError, match=r"no numbers, only \['leaning'\]"):
         attended(data.score, corpus, words[["leaning"]])
     with pytest.raises(AttnlabError, match="step 7 was not recorded"):
         word_table(data.isel(seed=0), corpus, words, step=7)

@@ -100,5 +100,5 @@ def test_what_rises_is_ranked_the_other_way_and_dropped_runs_are_left_out():
 def test_mistakes_are_told():
     with pytest.raises(AttnlabError, match="all of the same runs"):
         rank_variants({"a": np.ones(8), "b": np.ones(9)})
-    with pytest.raises(AttnlabError, match="'b' has no run that finished"):
+    with pytest.raises(AttnlabError, match="'b' has no finished run"):
         rank_variants({"a": np.ones(8), "b": np.full(8, np.nan)})
