@@ -144,7 +144,7 @@ def test_the_defaults_are_the_reference_setting():
     ("changes", "message"),
     [
         ({"trained": ("keys", "querry")}, "'querry' is not a part"),
-        ({"topic_probabilities": (0.5, 0.6)}, "give 4 positive numbers that sum to 1"),
+        ({"topic_probabilities": (0.5, 0.6)}, "expected 4 positive numbers that sum to 1"),
         ({"topics": 1}, "--topics 1: expected at least 2"),
         ({"head_scale": -1.0}, "--head-scale -1.0: expected at least 0"),
         ({"head": "heavy"}, "--head heavy: expected one of fixed, linear"),
