@@ -136,9 +136,10 @@ class DynamicsSettings(Settings):
         Option("Chance that a label is drawn again, from all topics.", _TASK, least=0, most=1),
     ] = 0.0
     sentences: Annotated[int, Option("Training sentences.", _TASK, least=1)] = 4000
-    head: Annotated[str, Option("What turns a context into logits.", _MODEL, choices=HEADS)] = (
-        "fixed"
-    )
+    head: Annotated[
+        str,
+        Option("What turns a context into logits.", _MODEL, metavar="|".join(HEADS), choices=HEADS),
+    ] = "fixed"
     trained: Annotated[
         tuple[str, ...] | None,
         Option(
@@ -158,9 +159,10 @@ class DynamicsSettings(Settings):
         int | None,
         Option("Attend to a convolution over so many neighbours to each side.", _MODEL, least=0),
     ] = None
-    optimizer: Annotated[str, Option("How it is trained.", _TRAINING, choices=OPTIMIZERS)] = (
-        "descent"
-    )
+    optimizer: Annotated[
+        str,
+        Option("How it is trained.", _TRAINING, metavar="|".join(OPTIMIZERS), choices=OPTIMIZERS),
+    ] = "descent"
     step_size: Annotated[float, Option("Step size.", _TRAINING, above=0)] = 0.1
     momentum: Annotated[float, Option("Momentum.", _TRAINING, least=0)] = 0.0
     weight_decay: Annotated[float, Option("Weight decay.", _TRAINING, least=0)] = 0.0
