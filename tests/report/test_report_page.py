@@ -136,7 +136,7 @@ def test_writing_is_all_or_nothing(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(AttnlabError, match="No space left on device.*make it writable"):
+    with pytest.raises(AttnlabError, match=r"No space left on device.*make it writable"):
         write_folder(Page("other", "q"), path.parent)
     assert path.read_text() == before
     assert {p.name for p in path.parent.iterdir()} == {"figures", "report.html"}
