@@ -330,7 +330,7 @@ def test_verdicts_at_a_url_are_drawn_again(url):
 
 def test_the_command_line_takes_a_lock_away(plan, url):
     run_plan(plan, url, processes=0)
-    assert "no command held" in command("runs", url, "--unlock")
+    assert "none of these sweeps was locked" in command("runs", url, "--unlock")
     put_flag(url)
     assert "was taken from process 7 on elsewhere since" in command("runs", url, "--unlock")
     assert run_plan(plan, url, processes=0).finished == 6
@@ -342,7 +342,7 @@ def test_a_model_at_a_url(url, tmp_path):
     texts, labels = ["good film", "bad film", "good plot", "bad plot"] * 4, [1, 0, 1, 0] * 4
     model = AttentionClassifier(embedding_dim=2, steps=20).fit(texts, labels)
     model.save(url)
-    with pytest.raises(AttnlabError, match="holds a model already"):
+    with pytest.raises(AttnlabError, match="already holds a model"):
         model.save(url)
     assert (load_classifier(url).predict_proba(texts) == model.predict_proba(texts)).all()
 
