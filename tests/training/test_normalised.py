@@ -133,7 +133,7 @@ def test_entropy_is_that_of_the_models_own_attention():
         scores = model.scores()[jnp.asarray([CORPUS.vocabulary.index(t) for t in tokens])]
         rows.append(float(attention_entropy(model.normaliser(scores))))
     assert float(run.data.entropy[0, 0]) == pytest.approx(np.mean(rows), abs=1e-12)
-    with pytest.raises(AttnlabError, match="the model's attention is sparsemax"):
+    with pytest.raises(AttnlabError, match="expected the model's normaliser, sparsemax"):
         train(config("sparsemax"), CORPUS, steps=1, record=(AttentionEntropy(),))
 
 
