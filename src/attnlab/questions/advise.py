@@ -38,7 +38,7 @@ class AdviseSettings(Settings):
     def __post_init__(self):
         super().__post_init__()
         if not self.files:
-            raise AttnlabError("no file was named: expected at least one with labelled texts")
+            raise AttnlabError("no file was given: expected at least one with labelled texts")
 
     @property
     def folder(self) -> str | None:

@@ -126,7 +126,7 @@ class StudySettings(Settings):
     def __post_init__(self):
         super().__post_init__()
         if not self.files:
-            raise AttnlabError("no file was named: expected at least one with labelled texts")
+            raise AttnlabError("no file was given: expected at least one with labelled texts")
         if self.valid and not self.test:
             raise AttnlabError(
                 "validation files without test files: give both (--valid, --test), or neither"
