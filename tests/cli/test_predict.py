@@ -33,7 +33,7 @@ def test_a_stored_model_labels_texts(run):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (["study"], "no file was named"),
+        (["study"], "no file was given"),
         (["study", "nowhere.csv"], "nowhere.csv"),
         (["study", "reviews.csv", "--text", "reveiw", "--label", "sentiment"], "'review'"),
         (["study", "reviews.csv", "--scale", "huge"], "--scale huge"),

@@ -292,7 +292,7 @@ def test_sizes_fit_small_and_large_data():
         ({"level": 80}, "--level 80: expected an accuracy between 0 and 1"),
         ({"seeds": 0}, "--seeds 0"),
         ({"training_steps": 0}, "training_steps=0"),
-        ({"files": ()}, "no file was named"),
+        ({"files": ()}, "no file was given"),
         ({"valid": ("b.csv",)}, "validation files without"),
         ({"scale": "thorough"}, "--scale thorough: expected one of quick, paper"),
     ],
