@@ -38,7 +38,7 @@ def test_a_stored_model_labels_texts(run):
         (["study", "reviews.csv", "--text", "reveiw", "--label", "sentiment"], "'review'"),
         (["study", "reviews.csv", "--scale", "huge"], "--scale huge"),
         (["study", "reviews.csv", "--level", "80"], "between 0 and 1"),
-        (["study", "one.csv", "--text", "review", "--label", "sentiment"], "have the one label"),
+        (["study", "one.csv", "--text", "review", "--label", "sentiment"], "have the same label"),
         (["predict", "reviews.csv", "--model", "nowhere"], "nowhere"),
     ],
 )
