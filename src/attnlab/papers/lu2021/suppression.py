@@ -106,7 +106,7 @@ def _by_alignment(runs: dict[str, xr.Dataset]) -> Figure:
     return menu_figure(
         drawn,
         id="suppression_alignment",
-        title="Misalignment foretells the dip",
+        title="Misalignment predicts the dip",
         choice_label="Start",
         caption="One dot per topic word and seed. Left of the upright line the initial embedding "
         f"points away from the word's own label; below the level one, −{LEAST_DIP:g}, counts as a "
