@@ -113,7 +113,12 @@ def test_theory_alone_has_a_page_of_its_own(tmp_path):
     record = ask(tmp_path, predict_only=True, until=1e6)
     assert set(read_record(tmp_path).data) == {Prediction.label}
     assert "nothing was trained" in render(page(question, record))
-    assert figures_of(record)["predicted"] == ["far_words", "far_loss", "far_score", "far_attention"]
+    assert figures_of(record)["predicted"] == [
+        "far_words",
+        "far_loss",
+        "far_score",
+        "far_attention",
+    ]
 
 
 def test_a_prediction_without_training_is_the_reduced_flow():
