@@ -130,7 +130,7 @@ def test_dropped_variants_keep_their_first_seeds(made_up):
     assert runs == {"softmax": 9, "softmax:1": 9, "softmax:3": 8}
     assert Dropping.dropped(record.data, student="softmax:3") == 1
     (told,) = COMPARE.sections(record)[0].body
-    assert "softmax:3 was not gone on with" in told
+    assert "softmax:3 was not continued" in told
     assert f"worse than {Dropping.of(record.data).attrs['best']}" in told
 
 
@@ -146,7 +146,7 @@ def test_more_variants_than_colours_are_ranked_but_not_all_drawn(made_up, agains
     drawn = {trace["name"] for trace in traces if "lines+markers" in trace.get("mode", "")}
     assert len(drawn) == 7
     assert against in drawn
-    assert "for want of colours" in curves.caption
+    assert "since colours run out" in curves.caption
     for name in set(variants) - drawn:
         assert name in curves.caption
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import attnlab as al
 from attnlab.papers.liu2021.curve_sweeps import Curves
-from attnlab.report import Card
+from attnlab.papers.liu2021.sample_figures import tuning_table
+from attnlab.report import Card, Section
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -77,3 +79,19 @@ def _told(counts: dict[float, int]) -> str:
         f"{value:.3g}" + (f" ({count}×)" if len(counts) > 1 else "")
         for value, count in counts.items()
     )
+
+
+def tuning_section(
+    table: xr.Dataset, facts: Mapping[str, Any], *, of: str = "Students", on: str = "data"
+) -> list[Section]:
+    """What validation chose of the values in ``facts``; nothing where there was no choice."""
+    offered = {
+        str(Curves.step_size): facts["step_sizes"],
+        str(Curves.weight_decay): facts["weight_decays"],
+    }
+    title = f"Chosen on validation {on}"
+    figure = tuning_table(table, id="tuning", title=title, offered=offered)
+    if figure is None:
+        return []
+    statement = f"{of} are only comparable if all were tuned alike and their training had settled."
+    return [Section(id="fits", title="What was tuned", statement=statement, figures=(figure,))]

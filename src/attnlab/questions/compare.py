@@ -23,10 +23,10 @@ from attnlab.lab import (
     digest,
     variable,
 )
-from attnlab.papers.liu2021.sample_figures import tuning_table
 from attnlab.papers.liu2021.variant_settings import TEACHER_WORK, Variant, VariantSettings
 from attnlab.papers.liu2021.variant_sweeps import LONGER
 from attnlab.papers.liu2021.word_settings import FIT_WORDS, WordSettings, on_texts
+from attnlab.questions._curves import tuning_section
 from attnlab.questions._ranking import (
     Compared,
     Longer,
@@ -297,8 +297,8 @@ class Compare(Experiment[CompareSettings]):
 
     Every variant is fitted to the same samples at every size, with the same tuning and seeds. The
     page has a ranking with groups of equals (paired tests, corrected for asking many), learning
-    curves, needed samples, attention's entropy, when each variant sets off, and advice in words
-    made from the numbers. Interrupted and started again, it goes on where it was. Options shown
+    curves, needed samples, attention's entropy, the onset of each variant, and advice in words
+    made from the numbers. Interrupted and started again, it resumes. Options shown
     with a … take several values, separated by spaces.
 
     Examples:
@@ -380,7 +380,7 @@ class Compare(Experiment[CompareSettings]):
             _curves_section(table, ranking),
             _needed_section(table),
             _training_section(data, record.about["absent"]),
-            *_tuning_section(table, record.about["settings"]),
+            *tuning_section(table, record.about["settings"], of="Variants"),
         ]
 
     def shown(self, record: Record) -> Iterable[str | TextTable]:
@@ -627,7 +627,7 @@ def _dropped_words(dropping: xr.Dataset) -> tuple[str, ...]:
         return ()
     were, them = ("was", "it") if len(lost) == 1 else ("were", "them")
     return (
-        f"After {FIRST_SEEDS} seeds, {', '.join(lost)} {were} not gone on with: the 99 % interval "
+        f"After {FIRST_SEEDS} seeds, {', '.join(lost)} {were} not continued: the 99 % interval "
         f"proves {them} worse than {dropping.attrs['best']}.",
     )
 
@@ -640,7 +640,7 @@ def _drawn(ranking: xr.Dataset) -> tuple[list[str], str]:
     left = [name for name in names[MAX_SERIES:] if name != against]
     if against in names[MAX_SERIES:]:
         left.insert(0, names[MAX_SERIES - 1])
-    note = f" Not drawn, for want of colours: {', '.join(left)}." if left else ""
+    note = f" Not drawn, since colours run out: {', '.join(left)}." if left else ""
     return [name for name in names if name not in left], note
 
 
@@ -793,22 +793,6 @@ def _onset_figure(table: xr.Dataset) -> list[Figure]:
         "gone. A variant that never sets off has no dots.",
     )
     return [figure]
-
-
-def _tuning_section(table: xr.Dataset, settings: Mapping[str, Any]) -> list[Section]:
-    offered = {"step_size": settings["step_sizes"], "weight_decay": settings["weight_decays"]}
-    figure = tuning_table(table, id="tuning", title="What validation data chose", offered=offered)
-    if figure is None:
-        return []
-    return [
-        Section(
-            id="fits",
-            title="What was tuned",
-            statement="Variants are only comparable if all were tuned alike, and if their training "
-            "had come to an end.",
-            figures=(figure,),
-        )
-    ]
 
 
 question = Compare()

@@ -34,8 +34,7 @@ from attnlab.papers.liu2021.digit_sweeps import (
     measure_curves,
     measure_pictures,
 )
-from attnlab.papers.liu2021.sample_figures import tuning_table
-from attnlab.questions._curves import fit_card, ratio_card
+from attnlab.questions._curves import fit_card, ratio_card, tuning_section
 from attnlab.report import (
     Card,
     Figure,
@@ -249,7 +248,7 @@ class DigitsQuestion(Experiment[DigitsSettings]):
     told where the digit is, others find it out themselves. The page shows the images with each
     student's attention over them, learning curves, needed images with intervals, and ratios with a
     verdict (saves, no advantage, costs, inconclusive). About five minutes on one core. Interrupted
-    and started again, it goes on where it was. Options shown with a … take several values,
+    and started again, it resumes. Options shown with a … take several values,
     separated by spaces or commas.
 
     Examples:
@@ -326,7 +325,7 @@ class DigitsQuestion(Experiment[DigitsSettings]):
             _curves(table, facts),
             _needed(table),
             *_ratio(table, facts),
-            *_fits(table, facts),
+            *tuning_section(table, facts, on="images"),
         ]
 
     def shown(self, record: Record) -> Iterable[str | TextTable]:
@@ -568,25 +567,6 @@ def _ratio(table: xr.Dataset, facts: Mapping[str, Any]) -> list[Section]:
             "from paired seeds.",
             body=(_depends(facts),),
             figures=(ratio_figure(table, id="ratio", title=title),),
-        )
-    ]
-
-
-def _fits(table: xr.Dataset, facts: Mapping[str, Any]) -> list[Section]:
-    offered = {
-        str(Digits.step_size): facts["step_sizes"],
-        str(Digits.weight_decay): facts["weight_decays"],
-    }
-    figure = tuning_table(table, id="tuning", title="What validation images chose", offered=offered)
-    if figure is None:
-        return []
-    return [
-        Section(
-            id="fits",
-            title="What was tuned",
-            statement="Students are only comparable if all were tuned alike, and if their training "
-            "had come to an end.",
-            figures=(figure,),
         )
     ]
 

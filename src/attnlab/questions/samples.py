@@ -31,9 +31,9 @@ from attnlab.papers.liu2021.curve_settings import (
     TEACHERS,
     SampleSettings,
 )
-from attnlab.papers.liu2021.sample_figures import ratio_and_predictors, tuning_table
+from attnlab.papers.liu2021.sample_figures import ratio_and_predictors
 from attnlab.papers.liu2021.sample_sweeps import LEVEL, WORK, TeacherCurves
-from attnlab.questions._curves import SIGNS, fit_card, ratio_card
+from attnlab.questions._curves import SIGNS, fit_card, ratio_card, tuning_section
 from attnlab.report import (
     Card,
     Figure,
@@ -260,7 +260,7 @@ class SamplesQuestion(Experiment[SamplesSettings]):
     Every student is fitted to the same samples at every size, with the same tuning. The page shows
     learning curves, needed samples with intervals, their growth with p, ratios with a verdict
     (saves, no advantage, costs, inconclusive), and what simple quantities of the inputs predict.
-    Interrupted and started again, it goes on where it was. Options shown with a … take several
+    Interrupted and started again, it resumes. Options shown with a … take several
     values, separated by spaces or commas.
 
     Examples:
@@ -321,7 +321,7 @@ class SamplesQuestion(Experiment[SamplesSettings]):
             _curves_section(table, facts),
             _needed_section(table),
             *_ratio_section(table),
-            *_fits_section(table, facts),
+            *tuning_section(table, facts),
         ]
 
     def shown(self, record: Record) -> Iterable[str | TextTable]:
@@ -511,25 +511,6 @@ def _ratio_section(table: xr.Dataset) -> list[Section]:
             title="How many samples are saved?",
             statement=f"The samples that {against} needs, over those that each other student "
             "needs, from paired seeds.",
-            figures=(figure,),
-        )
-    ]
-
-
-def _fits_section(table: xr.Dataset, facts: Mapping[str, Any]) -> list[Section]:
-    offered = {
-        str(Samples.step_size): facts["step_sizes"],
-        str(Samples.weight_decay): facts["weight_decays"],
-    }
-    figure = tuning_table(table, id="tuning", title="What validation data chose", offered=offered)
-    if figure is None:
-        return []
-    return [
-        Section(
-            id="fits",
-            title="What was tuned",
-            statement="Students are only comparable if all were tuned alike, and if their training "
-            "had come to an end.",
             figures=(figure,),
         )
     ]
