@@ -166,8 +166,14 @@ def _drawn(s: PointSettings, teacher: Any, n: int, key: jax.Array, noisy: bool) 
     x, y = teacher.sample(n, key=key, noisy=noisy)
     data = {"x": x, "y": 2.0 * y.astype(x.dtype) - 1.0 if s.classes else y}
     if s.model.startswith("known-weights"):
-        data["a"] = eqx.filter_jit(lambda model, x: jax.vmap(model.attentions)(x))(teacher.model, x)
+        data["a"] = _attentions(teacher.model, x)
     return data
+
+
+# Compiled once: a function made at each call would be compiled at each call.
+@eqx.filter_jit
+def _attentions(model: Any, x: jax.Array) -> jax.Array:
+    return jax.vmap(model.attentions)(x)
 
 
 def _outputs(model: Any, data: Any) -> Any:
