@@ -13,8 +13,10 @@ from attnlab.sweeps.executors._chunks import Chunks
 
 @pytest.fixture(autouse=True)
 def own_cache(monkeypatch, tmp_path_factory):
-    """Compiled code of the tests is kept for the tests only."""
+    """Workers choose their cache as they do for a user, in a folder of these tests."""
     monkeypatch.setenv("ATTNLAB_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+    for name in ("COMPILATION_CACHE_DIR", "PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"):
+        monkeypatch.delenv(f"JAX_{name}", raising=False)
 
 
 def alive(pid: int) -> bool:
