@@ -22,6 +22,8 @@ from attnlab.sweeps.executors import _dask_pool as pool
 from attnlab.sweeps.executors import _dask_worker as worker
 from attnlab.sweeps.executors._chunks import MOST_WORKER_DEATHS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module", autouse=True)
 def own_cache(tmp_path_factory):

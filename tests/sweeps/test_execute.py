@@ -10,6 +10,8 @@ from attnlab._errors import AttnlabError
 from attnlab.sweeps import Event, InProcess, Plan, Processes, Results, run_plan
 from attnlab.sweeps.executors._chunks import Chunks
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def own_cache(monkeypatch, tmp_path_factory):
