@@ -5,10 +5,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 ONE_THREAD := XLA_FLAGS="--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1" OMP_NUM_THREADS=1
 JOBS ?= 2
 
-.PHONY: help test lint types unit golden coverage reproduce bench constraints clean
+.PHONY: help test quick lint types unit golden coverage reproduce bench constraints clean
 
 help:
 	@echo "make test       create .venv, install, run lint, types and tests"
+	@echo "make quick      lint and the tests not marked slow, for between two edits"
 	@echo "make coverage   how often 95 % intervals cover the truth, by simulation"
 	@echo "make golden     every claim and command again: the same numbers to 1e-12? (10 minutes)"
 	@echo "make reproduce  create .venv, install, run the main job, write results/"
@@ -27,6 +28,9 @@ help:
 
 test: lint types unit
 
+quick: lint
+	$(ONE_THREAD) $(BIN)/pytest -q -n $(JOBS) --dist worksteal -m 'not coverage and not slow' tests
+
 lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -36,7 +40,7 @@ types: .venv/installed
 	$(BIN)/pyright
 
 unit: .venv/installed
-	$(ONE_THREAD) $(BIN)/pytest -n $(JOBS) --dist loadfile
+	$(ONE_THREAD) $(BIN)/pytest -n $(JOBS) --dist worksteal
 
 golden: .venv/installed
 	$(ONE_THREAD) $(BIN)/python tools/golden.py

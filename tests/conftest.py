@@ -1,14 +1,26 @@
-"""One thread, strict types and shapes: silent broadcasting and silent rounding are errors in tests."""
+"""One thread, one cache of compiled programs, strict types and shapes: silent broadcasting and silent
+rounding are errors in tests.
+"""
 
 import os
 import shutil
 import signal
+from pathlib import Path
+
+from attnlab.sweeps.executors._environment import processor
 
 # A process that a shell starts in the background ignores Ctrl-C; the tests of Ctrl-C would wait for
 # ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+# What one process compiles, the others of this run, those that tests start and the next run read.
+# A program is found by its content, the version of its compiler and the flags; `make clean`
+# forgets them all.
+PROGRAMS = Path(__file__).resolve().parents[1] / "build" / "programs" / processor()
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(PROGRAMS))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 from jaxtyping import install_import_hook  # noqa: E402
 

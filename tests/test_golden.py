@@ -11,6 +11,8 @@ import pytest
 from attnlab.papers import ROTTEN_TOMATOES, claims
 from tests.golden import golden
 
+pytestmark = pytest.mark.slow
+
 CLAIMS = ("lu2021.rate", "beyond.entropy_bound")
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 ENV = os.environ | {"COLUMNS": "120", "NO_COLOR": "1", "TERM": "dumb"}
 

@@ -14,6 +14,8 @@ from attnlab.lab import Bench, Interrupted, options
 from attnlab.questions import questions
 from tests.golden import golden
 
+pytestmark = pytest.mark.slow
+
 CLAIM = """
 from attnlab.lab import Claim, Control, Criterion, Grid, Sweep, every_run
 

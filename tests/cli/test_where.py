@@ -15,6 +15,8 @@ from attnlab.cli._main import app
 from attnlab.cli._where import Where
 from attnlab.sweeps import InProcess, Processes
 
+pytestmark = pytest.mark.slow
+
 COMMANDS = (
     "reproduce",
     "check",

@@ -25,6 +25,8 @@ from attnlab.dynamics import (
 from attnlab.models import WordAttentionConfig
 from attnlab.training import Adam, Every, GradientDescent, Loss, Norms, Scores, train
 
+pytestmark = pytest.mark.slow
+
 TASK = TopicTask()
 CORPUS = TASK.sample(4000, key=jax.random.key(0))
 SMALL_TASK = TopicTask(topics=3, topic_words=1, dictionary=60, noise_words=6)

@@ -28,6 +28,8 @@ from attnlab.dynamics._reduced import descent_rows, flow_rows
 from attnlab.models import LinearHead, WordAttention, WordAttentionConfig
 from attnlab.training import At, Every, GradientDescent, Loss, Norms, Scores, train
 
+pytestmark = pytest.mark.slow
+
 TASK = TopicTask()
 OTHERS = np.array([3.0, 20.0, 7.5, 11.0, 16.0, 4.0, 30.0, 9.0])
 GRID = np.concatenate(

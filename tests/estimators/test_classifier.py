@@ -18,6 +18,8 @@ from attnlab.estimators._inputs import as_seed, hold_out
 from attnlab.models import attention_weights, literal_logits
 from tests.estimators.cases import topic_texts, topic_words
 
+pytestmark = pytest.mark.slow
+
 TEXTS, LABELS = topic_texts(600)
 QUICK: dict[str, Any] = {"steps": 150, "step_size": 0.03, "batch_size": None}
 ONE_STEP: dict[str, Any] = QUICK | {"steps": 1}

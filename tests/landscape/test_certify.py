@@ -15,6 +15,8 @@ from attnlab.landscape import Problem, certify, quadratic, squared_error
 from attnlab.landscape._certify import missed
 from attnlab.models import BaselineConfig
 
+pytestmark = pytest.mark.slow
+
 
 def _matrix(eigenvalues, seed=0):
     values = np.asarray(eigenvalues, float)

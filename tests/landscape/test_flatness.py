@@ -13,6 +13,8 @@ from attnlab.landscape._flatness import petzka
 from attnlab.landscape._operator import pieces
 from attnlab.models import Baseline, BaselineConfig, SelfAttentionConfig
 
+pytestmark = pytest.mark.slow
+
 X = jax.random.normal(jax.random.key(1), (40, 3))
 Y = jax.random.normal(jax.random.key(2), (40,))
 

@@ -12,6 +12,8 @@ from attnlab.landscape._kantorovich import _derivatives, newton_path, place
 from attnlab.papers.liu2021.point_runs import make_problem
 from attnlab.papers.liu2021.point_settings import PointSettings
 
+pytestmark = pytest.mark.slow
+
 
 def _of(function, *point):
     return Problem.of(jnp.asarray(point, jnp.float64), lambda theta, _: function(*theta), None)

@@ -19,6 +19,8 @@ from attnlab.landscape import (
 from attnlab.models import BaselineConfig, WordAttentionConfig
 from attnlab.training import At, Every, GradientDescent, GradientFlow, Loss, train, train_model
 
+pytestmark = pytest.mark.slow
+
 DATA = {
     "x": jax.random.normal(jax.random.key(1), (40, 3)),
     "y": jax.random.normal(jax.random.key(2), (40,)),

@@ -11,6 +11,8 @@ from attnlab.data import TopicTask
 from attnlab.landscape import certify, exact_spectrum, minimise, reduced_problem, word_problem
 from attnlab.models import BaselineConfig, WordAttentionConfig
 
+pytestmark = pytest.mark.slow
+
 CORPUS = TopicTask(topics=2, topic_words=2, dictionary=12, noise_words=3, label_noise=0.2).sample(
     60, key=jax.random.key(0)
 )

@@ -21,6 +21,8 @@ from attnlab.landscape import (
 from attnlab.landscape._density import recurrence
 from attnlab.models import SelfAttentionConfig, WordAttentionConfig, literal_logits
 
+pytestmark = pytest.mark.slow
+
 
 def self_attention(dtype="float64", l2=0.0):
     """A problem of 134 parameters, at a point that is no minimum: its curvature has both signs."""

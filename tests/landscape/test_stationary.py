@@ -21,6 +21,8 @@ from attnlab.landscape import (
 )
 from attnlab.models import SelfAttentionConfig, make_teacher
 
+pytestmark = pytest.mark.slow
+
 CONFIG = SelfAttentionConfig(
     embedding_dim=2, words=2, key_dim=2, value_dim=2, hidden=2, scale="dim", factor=3.0
 )

@@ -6,6 +6,8 @@ import pytest
 from attnlab import AttnlabError
 from attnlab.models import ContextualConfig, WordAttentionConfig, contextual_logits
 
+pytestmark = pytest.mark.slow
+
 
 def _shifted(logits):
     return logits - logits.mean(axis=1, keepdims=True)

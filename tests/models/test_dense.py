@@ -32,6 +32,8 @@ from attnlab.models import (
 )
 from attnlab.training import OptaxOptimizer, train_model
 
+pytestmark = pytest.mark.slow
+
 KEY = jax.random.key(0)
 TEMPERATURES = [0.5, 4.0, math.inf]
 

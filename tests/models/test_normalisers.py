@@ -37,6 +37,8 @@ from attnlab.models._incidence import Incidence
 from attnlab.models._normalisers import as_normaliser
 from tests.models import cases
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("softmax", "softmax:0.25", "sparsemax", "entmax15", "top1", "top2", "top5", "uniform")
 LEARNING = tuple(name for name in NAMES if name not in ("uniform", "top1"))
 RNG = np.random.default_rng(0)

@@ -24,6 +24,8 @@ from attnlab.training import Frame, WordObjective
 
 from . import cases
 
+pytestmark = pytest.mark.slow
+
 KERNELS = ["native", "xla"]
 EVERY = [
     (name, head, spread, classes)

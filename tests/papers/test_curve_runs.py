@@ -29,6 +29,8 @@ from attnlab.papers.liu2021.curve_runs import (
 from attnlab.papers.liu2021.curve_settings import STUDENTS, TEACHERS, FitSettings, SampleSettings
 from attnlab.sweeps import RunContext
 
+pytestmark = pytest.mark.slow
+
 _HERE = RunContext(0, 0, "0" * 16)
 _SHORT = FitSettings(steps=60, batch_size=16, dtype="float64")
 

@@ -18,6 +18,8 @@ from attnlab.papers.liu2021.digit_sweeps import measure_pictures
 from attnlab.sweeps import RunContext
 from attnlab.training import _fit
 
+pytestmark = pytest.mark.slow
+
 TINY = DigitFitSettings(
     sizes=(20, 60),
     steps=30,

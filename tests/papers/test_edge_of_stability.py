@@ -26,6 +26,8 @@ from attnlab.papers.lu2021.runs import task_keys
 from attnlab.sweeps import RunContext
 from attnlab.training import run_keys
 
+pytestmark = pytest.mark.slow
+
 CONTEXT = RunContext(root_seed=0, index=0, hash="0" * 64)
 TINY = EdgeSettings(
     steps=40,

@@ -18,6 +18,8 @@ from attnlab.papers import ROTTEN_TOMATOES, claims
 from attnlab.report import Page, Section, render
 from attnlab.sweeps import InProcess, run_plan
 
+pytestmark = pytest.mark.slow
+
 # Settings that make the runs of a work function small: they replace those of every arm.
 SMALL: dict[str, dict[str, Any]] = {
     "attnlab.papers.lu2021.runs:train_topic": {

@@ -27,6 +27,8 @@ from attnlab.papers.lu2021.sweeps import (
 from attnlab.sweeps import RunContext
 from tests.papers.test_every_claim import measured
 
+pytestmark = pytest.mark.slow
+
 TINY: dict[str, Any] = {
     "sentences": 80,
     "test_sentences": 20,

@@ -14,6 +14,8 @@ from attnlab.papers.liu2021.point_runs import _teacher, find_points, make_proble
 from attnlab.papers.liu2021.point_settings import FLATNESS, PointSettings
 from attnlab.sweeps import RunContext
 
+pytestmark = pytest.mark.slow
+
 CONTEXT = RunContext(root_seed=0, index=0, hash="0" * 64)
 TINY: dict[str, Any] = {
     "model": "known-attention",

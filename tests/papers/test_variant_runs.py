@@ -26,6 +26,8 @@ from attnlab.papers.liu2021.variant_runs import (
 from attnlab.papers.liu2021.variant_settings import Variant, VariantSettings
 from attnlab.sweeps import RunContext
 
+pytestmark = pytest.mark.slow
+
 CONTEXT = RunContext(0, 0, "0" * 16)
 SMALL = VariantSettings(
     sizes=(32, 128), steps=150, words=6, embedding_dim=4, hidden=6, test_points=200, valid_points=60

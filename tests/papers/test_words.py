@@ -34,6 +34,8 @@ from attnlab.papers.liu2021.word_runs import (
 from attnlab.papers.liu2021.word_settings import POOLING, TF_IDF, WordSettings, on_texts
 from attnlab.sweeps import RunContext
 
+pytestmark = pytest.mark.slow
+
 CONTEXT = RunContext(7, 0, "0" * 16)
 SMALL = WordSettings(
     sizes=(8, 64),

@@ -18,6 +18,8 @@ from attnlab.questions.compare import CompareSettings, Course, Dropping
 from tests.papers.texts import sentences
 from tests.questions.made_up import WORK
 
+pytestmark = pytest.mark.slow
+
 COMPARE = questions()["compare"]
 
 

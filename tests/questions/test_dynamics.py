@@ -18,6 +18,8 @@ from attnlab.papers.lu2021.settings import TopicSettings
 from attnlab.questions.dynamics import Course, DynamicsSettings, Prediction, question
 from attnlab.report import render
 
+pytestmark = pytest.mark.slow
+
 SMALL: dict[str, Any] = {
     "sentences": 200,
     "dictionary": 150,

@@ -26,6 +26,8 @@ from attnlab.questions.landscape import (
 )
 from attnlab.report import Section, render
 
+pytestmark = pytest.mark.slow
+
 EVIL = "<img src=x onerror=alert(1)>"
 SMALL: dict[str, Any] = {"model": "known-attention", "samples": 16, "starts": 3, "seeds": 2}
 

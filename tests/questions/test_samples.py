@@ -16,6 +16,8 @@ from attnlab.models import Baseline, BaselineConfig, make_teacher
 from attnlab.questions import ask, questions
 from attnlab.questions.samples import Samples
 
+pytestmark = pytest.mark.slow
+
 HERE = "tests.questions.test_samples"
 TINY = {
     "sizes": (8, 16, 32),

@@ -15,6 +15,8 @@ from attnlab.questions.texts import Study, StudySettings, study_texts
 from attnlab.questions.texts._tables import VARIANTS, Curves
 from attnlab.sweeps import RunContext
 
+pytestmark = pytest.mark.slow
+
 SMALL = {
     "seeds": 2,
     "sizes": (24, 96),

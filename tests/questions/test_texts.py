@@ -22,6 +22,8 @@ from attnlab.questions.texts._study import default_sizes
 from attnlab.questions.texts._work import competing
 from tests.data.reviews import TELLING, rows, write
 
+pytestmark = pytest.mark.slow
+
 SMALL = {
     "seeds": 2,
     "sizes": (24, 96, 192),

@@ -17,6 +17,8 @@ from attnlab.questions.texts import question
 from attnlab.report import Figure, Section, render
 from tests.data.reviews import EVIL
 
+pytestmark = pytest.mark.slow
+
 NASTY = (EVIL.split()[0], "</script>", "שלום", "👩‍🚀", "x" * 100_000, "%{x}", "\u202etxet", "don't")
 FIGURES = {
     "data": ["classes", "files", "dropped", "lengths"],

@@ -22,15 +22,18 @@ from attnlab.sweeps.executors import _dask_pool as pool
 from attnlab.sweeps.executors import _dask_worker as worker
 from attnlab.sweeps.executors._chunks import MOST_WORKER_DEATHS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module", autouse=True)
 def own_cache(tmp_path_factory):
-    """Compiled code of the tests is kept for the tests only; all of it, so that one compiles for
-    all.
+    """Workers choose their cache as they do for a user, in a folder of these tests; they keep all
+    that they compile, so that one compiles for all.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ATTNLAB_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+        patch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
         yield
 
 

@@ -10,11 +10,15 @@ from attnlab._errors import AttnlabError
 from attnlab.sweeps import Event, InProcess, Plan, Processes, Results, run_plan
 from attnlab.sweeps.executors._chunks import Chunks
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def own_cache(monkeypatch, tmp_path_factory):
-    """Compiled code of the tests is kept for the tests only."""
+    """Workers choose their cache as they do for a user, in a folder of these tests."""
     monkeypatch.setenv("ATTNLAB_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+    for name in ("COMPILATION_CACHE_DIR", "PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"):
+        monkeypatch.delenv(f"JAX_{name}", raising=False)
 
 
 def alive(pid: int) -> bool:

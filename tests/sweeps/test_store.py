@@ -22,6 +22,8 @@ from attnlab.sweeps.store._manifest import Block, Failure, read_block_label, wri
 from attnlab.sweeps.store._stack import Stack
 from attnlab.sweeps.store._store import _batches, _is_small, save_failures, save_runs
 
+pytestmark = pytest.mark.slow
+
 SOURCES = {"current": "", "earlier": [], "keep": False}
 
 

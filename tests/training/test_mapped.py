@@ -26,6 +26,8 @@ from attnlab.training._drive import run_keys
 from attnlab.training._mapped import MappedObjective
 from attnlab.training._objective import Capacity, Frame
 
+pytestmark = pytest.mark.slow
+
 TASK = TopicTask(topics=3, topic_words=2, dictionary=60, noise_words=5)
 CORPUS = TASK.sample(1200, key=jax.random.key(3))
 RECORD = (Loss(), Loss("valid"), Accuracy("valid"), Scores(), Norms())

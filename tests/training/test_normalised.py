@@ -23,6 +23,8 @@ from attnlab.models import (
 from attnlab.training import Accuracy, Adam, Attention, Every, Loss, Norms, Scores
 from attnlab.training._drive import run_keys
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("softmax:0.25", "sparsemax", "entmax15", "top2", "uniform")
 TOKENS = [list("abca"), list("bd"), list("ccd"), list("a"), list("dbaec"), list("ebb")]
 CORPUS = Corpus.from_tokens(TOKENS, labels=[0, 1, 1, 0, 1, 0])

@@ -33,6 +33,8 @@ from attnlab.training import (
     train,
 )
 
+pytestmark = pytest.mark.slow
+
 TASK = TopicTask(topics=3, topic_words=1, dictionary=40, noise_words=5)
 CORPUS = TASK.sample(150, key=jax.random.key(1))
 HEADS = ["fixed", "linear", "two_layer"]

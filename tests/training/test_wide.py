@@ -23,6 +23,8 @@ from attnlab.training import (
 )
 from attnlab.training import _drive as drive
 
+pytestmark = pytest.mark.slow
+
 TASK = TopicTask(topics=3, topic_words=1, dictionary=40, noise_words=5)
 CORPUS = TASK.sample(150, key=jax.random.key(1))
 RECORD = (Loss(), Loss("test"), Scores(), Norms(), Attention(), SenTerms())
