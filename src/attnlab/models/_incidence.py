@@ -97,8 +97,11 @@ class RowIndex(eqx.Module):
             raise AttnlabError(
                 f"{len(ids)} entries are too many for one index: train on parts of the corpus"
             )
-        # Padding belongs to no row of `offsets`; for XLA's kernel it adds zeros to the last row.
-        slack = -len(ids) % (4096 if len(ids) > 4096 else 64)
+        # Room for every token, as if no word came twice in a sentence: corpora that were drawn alike
+        # have as many tokens, but not as many entries. Padding belongs to no row of `offsets`; for
+        # XLA's kernel it adds zeros to the last row.
+        tokens = int(counts.sum())
+        slack = tokens - len(ids) + -tokens % (4096 if tokens > 4096 else 64)
         rows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         return cls(
             offsets=jnp.asarray(offsets, jnp.int32),

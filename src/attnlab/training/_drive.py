@@ -39,7 +39,12 @@ from attnlab.training._loop import (
     start,
     suspended,
 )
-from attnlab.training._optimizers import Descent, GradientFlow, as_optimizer
+from attnlab.training._optimizers import (
+    Descent,
+    GradientFlow,
+    as_optimizer,
+    without_step_size,
+)
 from attnlab.training._probes import AbstractProbe, Loss
 from attnlab.training._progress import Interrupt, interruptible, progress_bar
 from attnlab.training._schedule import Schedule
@@ -150,6 +155,11 @@ class Settings:
             progress,
         )
 
+    @property
+    def step_size(self) -> Array:
+        """The step size, in the type of the parameters."""
+        return jnp.asarray(self.rule.step_size, self.dtype)
+
 
 def _is_count(value: Any) -> bool:
     """Whether this is a whole number of at least 1."""
@@ -214,7 +224,14 @@ def drive(
             _flow_all(rule, settings, job, shared, recorder, bar, interrupt)
         else:
             rows = _rows_per_call(dims, columns)
-            rules = Rules(rule, settings.probes, settings.batch_size, settings.stop, rows, 1)
+            rules = Rules(
+                without_step_size(rule),
+                settings.probes,
+                settings.batch_size,
+                settings.stop,
+                rows,
+                1,
+            )
             batch_of_runs = settings.batch_of_runs
             if batch_of_runs == "auto":
                 batch_of_runs, cost = propose_batch_of_runs(rules, job, shared, len(settings.seeds))

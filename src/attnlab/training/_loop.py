@@ -93,13 +93,13 @@ class Shared(NamedTuple):
     objective: AbstractObjective[Any]
     splits: Mapping[str, AbstractObjective[Any]]
     words: Int[Array, "chosen"]
+    step_size: Float[Array, ""]
 
     def guarding(self, on: bool) -> Shared:
         """The same with or without the guards of the objectives."""
-        return Shared(
-            self.objective.guarding(on),
-            {name: part.guarding(on) for name, part in self.splits.items()},
-            self.words,
+        return self._replace(
+            objective=self.objective.guarding(on),
+            splits={name: part.guarding(on) for name, part in self.splits.items()},
         )
 
 
@@ -107,6 +107,7 @@ class Shared(NamedTuple):
 class Rules:
     """The static arguments of the compiled program.
 
+    The step size is an argument of the program: ``optimizer`` is ``without_step_size``.
     The ordinary program cannot handle scores that are too wide for its fast formulas: a run that
     meets them halts as ``TOO_WIDE``, before that step is recorded. The ``guarded`` program continues
     such runs.
@@ -185,9 +186,9 @@ def _moved(rules: Rules, run: Run, fixed: Fixed, shared: Shared) -> Run:
     """Take one step with the current gradient, and evaluate there; a fresh run only evaluates."""
     # Some of Optax's rules mix their integer counters with floats.
     with jax.numpy_dtype_promotion("standard"):
-        rule = rules.optimizer.transformation()
+        rule = rules.optimizer.transformation(shared.step_size)
         update, state = rule.update(run.evaluation.gradient, run.optimizer, run.trained)
-    transition = Transition(_moment(rules, run, fixed, shared), update, rules.optimizer.step_size)
+    transition = Transition(_moment(rules, run, fixed, shared), update, shared.step_size)
     after = (
         optax.apply_updates(run.trained, update),
         state,
@@ -256,7 +257,7 @@ def _start_one(rules: Rules, fixed: Fixed, shared: Shared) -> Run:
         fresh=jnp.ones((), bool),
         trained=trained,
         evaluation=first,
-        optimizer=rules.optimizer.transformation().init(trained),
+        optimizer=rules.optimizer.transformation(shared.step_size).init(trained),
         probes=(),
         order=order,
         best=None,

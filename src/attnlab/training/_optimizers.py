@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import optax
 
@@ -45,9 +46,9 @@ class GradientDescent:
         """Whether updates are linear combinations of gradients: reduced coordinates are then exact."""
         return self.weight_decay == 0
 
-    def transformation(self) -> optax.GradientTransformation:
-        """The update rule."""
-        descent = optax.sgd(self.step_size, momentum=self.momentum or None, nesterov=self.nesterov)
+    def transformation(self, step_size: Any) -> optax.GradientTransformation:
+        """The update rule with this step size, a number or an array."""
+        descent = optax.sgd(step_size, momentum=self.momentum or None, nesterov=self.nesterov)
         if self.weight_decay == 0:
             return descent
         return optax.chain(optax.add_decayed_weights(self.weight_decay), descent)
@@ -71,11 +72,11 @@ class Adam:
         """False: Adam scales each coordinate, so in reduced coordinates it is another algorithm."""
         return False
 
-    def transformation(self) -> optax.GradientTransformation:
-        """The update rule."""
+    def transformation(self, step_size: Any) -> optax.GradientTransformation:
+        """The update rule with this step size, a number or an array."""
         if self.weight_decay == 0:
-            return optax.adam(self.step_size, b1=self.b1, b2=self.b2)
-        return optax.adamw(self.step_size, b1=self.b1, b2=self.b2, weight_decay=self.weight_decay)
+            return optax.adam(step_size, b1=self.b1, b2=self.b2)
+        return optax.adamw(step_size, b1=self.b1, b2=self.b2, weight_decay=self.weight_decay)
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,9 @@ class OptaxOptimizer:
         """False: nothing is known about the rule."""
         return False
 
-    def transformation(self) -> optax.GradientTransformation:
-        """The update rule."""
+    def transformation(self, step_size: Any) -> optax.GradientTransformation:
+        """The update rule; it has its own step size."""
+        del step_size
         return self.rule
 
 
@@ -114,6 +116,11 @@ class GradientFlow:
 
 
 Descent = GradientDescent | Adam | OptaxOptimizer
+
+
+def without_step_size(rule: Descent) -> Descent:
+    """The same for every step size: training with another one needs no other program."""
+    return replace(rule, step_size=1.0)
 
 
 def as_optimizer(given: object) -> Descent | GradientFlow:

@@ -96,7 +96,7 @@ class Transition(NamedTuple):
 
     moment: Moment
     update: Trained
-    step_size: float
+    step_size: Float[Array, ""]
 
 
 class AbstractProbe(abc.ABC):

@@ -122,6 +122,7 @@ def train(
         objective(corpus, batch_size),
         {name: objective(part) for name, part in parts.items()},
         jnp.asarray(chosen, jnp.int32),
+        settings.step_size,
     )
     attrs = {
         "kernel": kernel(),

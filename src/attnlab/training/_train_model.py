@@ -102,7 +102,7 @@ def train_model(
     }
     for name, piece in pieces.items():
         _check_split(name, piece, objective)
-    shared = Shared(objective, pieces, jnp.zeros(0, jnp.int32))
+    shared = Shared(objective, pieces, jnp.zeros(0, jnp.int32), settings.step_size)
     return drive(
         settings, _ModelJob(init, settings.dtype, root_seed, trained), shared, words=None, attrs={}
     )
