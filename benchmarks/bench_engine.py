@@ -22,6 +22,7 @@ from attnlab.training import GradientDescent, Loss, Norms, Scores, WordObjective
 from attnlab.training._drive import padded as as_slots  # noqa: E402
 from attnlab.training._loop import Fixed, Rules, Shared, advance, start  # noqa: E402
 from attnlab.training._objective import Frame  # noqa: E402
+from attnlab.training._optimizers import without_step_size  # noqa: E402
 
 _STEP = 0.1
 
@@ -54,10 +55,11 @@ def our_steps(
 ) -> Callable[[int], float]:
     """A function that takes so many steps of attnlab's loop, recording 8 words every so many steps."""
     kind = jnp.dtype("float32")
-    shared = Shared(WordObjective.of(corpus, kind), {}, jnp.arange(8, dtype=jnp.int32))
+    words = jnp.arange(8, dtype=jnp.int32)
+    shared = Shared(WordObjective.of(corpus, kind), {}, words, jnp.asarray(_STEP, kind))
     fixed = Fixed(Frame.of(config.init(jax.random.key(0), kind), reduced=True), jax.random.key(1))
     probes = (Loss(),) if every is None else (Loss(), Scores(), Norms())
-    rules = Rules(GradientDescent(_STEP), probes, None, None, 512, 1)
+    rules = Rules(without_step_size(GradientDescent()), probes, None, None, 512, 1)
     run = start(rules, fixed, shared)
 
     def go(steps: int) -> float:
