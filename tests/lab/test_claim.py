@@ -20,6 +20,8 @@ from attnlab.lab import (
     Criterion,
     Grid,
     Sweep,
+    TextTable,
+    _experiment,
     contradicts,
     every_run,
     given_interval,
@@ -528,3 +530,55 @@ def test_all_looks_together_err_in_at_most_one_of_twenty_cases():
                 break
     assert wrong / repeats <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / repeats)
     assert wrong > 0
+
+
+def test_every_claim_is_one_line_and_details_are_asked_for(tmp_path):
+    claim = toy_claim(toy_sweep(tmp_path))
+    claims = Claims(lambda: {claim.id: claim})
+    done = reproduce([claim], tmp_path / "out", processes=0)
+    table, *_ = claims.shown(done)
+    assert isinstance(table, TextTable)
+    assert table.rows == (("toy.small", "holds", "1 [1, 1.01]", "≤ 2", "8/8", "1/1", "value"),)
+    details, *_ = claims.details(done)
+    assert isinstance(details, TextTable)
+    assert [row[:3] for row in details.rows[:1]] == [
+        ("toy.small", "holds", "value\n8 of 8, worst seed 7: 1.01")
+    ]
+    detailed = claims.bound(ClaimSettings(details=True))
+    assert next(iter(detailed.shown(done))) == details
+
+
+def test_a_verdict_is_reported_and_drawn_as_soon_as_its_sweeps_are_done(tmp_path, monkeypatch):
+    monkeypatch.setattr(_experiment, "_FIRST_DRAFT", 0.0)
+    first = toy_claim(toy_sweep(tmp_path))
+    later = replace(
+        toy_sweep(tmp_path), name="second", measure=lambda arms: {"toy2": arms["small"]}
+    )
+    second = replace(
+        first,
+        id="toy.second",
+        sweeps=(later,),
+        criteria=(Criterion("value", lambda data: data["toy2"].value, mean <= 2.0),),
+        controls=(
+            Control("c", "s", (Criterion("value", lambda data: data["toy2"].value, mean <= 0.5),)),
+        ),
+    )
+    page, seen = tmp_path / "out" / "report.html", []
+
+    def on_stage(message):
+        seen.append((message, page.read_text("utf-8") if page.exists() else ""))
+
+    reproduce([first, second], tmp_path / "out", processes=0, on_stage=on_stage)
+    assert [message for message, _ in seen] == [
+        "sweep 1 of 2: toy",
+        "  toy.small holds: value 1 [1, 1.01] (≤ 2)",
+        "sweep 2 of 2: second",
+        "  toy.second holds: value 1 [1, 1.01] (≤ 2)",
+    ]
+    draft = seen[2][1]
+    assert "1 of 2 claims are still to be judged" in draft
+    assert 'http-equiv="refresh"' in draft
+    assert 'id="toy.small"' in draft
+    final = page.read_text("utf-8")
+    assert "still to be judged" not in final
+    assert 'http-equiv="refresh"' not in final

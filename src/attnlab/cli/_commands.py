@@ -12,6 +12,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import typer
+from rich.box import HEAVY_HEAD, SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -24,6 +25,9 @@ OUT = "Folder for page, figures and data, or a URL such as s3://bucket/folder."
 INTERRUPTED = "attnlab: interrupted; finished runs are stored, the same command resumes from there"
 # Longer lists of choices would squeeze the other columns of --help.
 _METAVAR_LENGTH = 20
+_WIDTH = 120  # columns of a table without a terminal
+_LEAST_CELL = 20  # characters to which a cell may be cut
+_ENDLESS = 10_000  # a terminal so wide that no row is broken
 _STYLES = {
     "holds": "green",
     "holds on average": "green",
@@ -112,7 +116,7 @@ def carry_out(
     if json:
         print_json(experiment.as_json(record))
     elif not quiet:
-        show(experiment.shown(record))
+        show(experiment.bound(settings).shown(record))
         typer.echo(f"page: {record.folder / 'report.html'}")
     if not record.ok:
         typer.echo(f"attnlab: {experiment.failed_runs(record)}", err=True)
@@ -128,21 +132,33 @@ def print_json(value: Any) -> None:
 
 
 def show(parts: Iterable[str | TextTable]) -> None:
-    """Print sentences and tables. Without a terminal, a table is 120 columns wide."""
+    """Print sentences and tables."""
     for part in parts:
         if isinstance(part, str):
             typer.echo(part)
             continue
-        table = Table(*part.columns)
-        for row in part.rows:
+        console = Console()
+        width = console.width if console.is_terminal else _WIDTH
+        rows = _cut(part, width) if part.one_line else part.rows
+        table = Table(*part.columns, box=SIMPLE_HEAD if part.one_line else HEAVY_HEAD)
+        for row in rows:
             if not row:
                 table.add_section()
                 continue
             cells = [escape(cell) for cell in row]
             styled = [f"[{_STYLES[c]}]{c}[/]" if c in _STYLES else c for c in cells]
             table.add_row(*styled)
-        console = Console()
-        (console if console.is_terminal else Console(width=120)).print(table)
+        Console(width=_ENDLESS if part.one_line else width).print(table)
+
+
+def _cut(part: TextTable, width: int) -> list[tuple[str, ...]]:
+    """The rows with cells of the last column cut, so that a row fits into a line where it can."""
+    *whole, _ = zip(part.columns, *part.rows, strict=True)
+    taken = sum(max(map(len, cells)) + 2 for cells in whole) + 3
+    room = max(width - taken, _LEAST_CELL)
+    return [
+        (*row, last if len(last) <= room else f"{last[: room - 1]}…") for *row, last in part.rows
+    ]
 
 
 def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:

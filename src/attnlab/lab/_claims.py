@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -42,6 +42,7 @@ _VERDICTS = ("holds", "fails", "inconclusive", "reported", "not run")
 Known = Callable[[], Mapping[str, Claim]]
 _UNDECIDED = ("inconclusive", "not run", "reported")
 _SIGNS = {"<=": "≤", ">=": "≥", "in": "in"}
+_SUMMARY = ("claim", "verdict", "measured", "asked", "runs", "controls", "of what")
 _BOUNDS = {"at least": "≥ ", "at most": "≤ ", "already met": "≤ "}
 
 
@@ -65,6 +66,9 @@ class ClaimSettings(Settings):
     ] = None
     strict: Annotated[
         bool, Option("Exit with code 4 while a claim is inconclusive, not run or only reported.")
+    ] = False
+    details: Annotated[
+        bool, Option("Print every criterion and control, not one line for each claim.")
     ] = False
 
     def __post_init__(self):
@@ -127,13 +131,21 @@ class Claims(Experiment[ClaimSettings]):
         name: str = "reproduce",
         settings: type[ClaimSettings] = ClaimSettings,
         help: str = "",
+        detailed: bool = False,
     ):
         self.known, self.name, self.settings, self.help = known, name, settings, help
+        self.detailed = detailed
 
     def bound(self, settings: ClaimSettings) -> Claims:
         """The claims that these settings choose."""
         chosen = {claim.id: claim for claim in settings.claims(self.known)}
-        return Claims(lambda: chosen, name=self.name, settings=self.settings, help=self.help)
+        return Claims(
+            lambda: chosen,
+            name=self.name,
+            settings=self.settings,
+            help=self.help,
+            detailed=settings.details,
+        )
 
     def measure(self, settings: ClaimSettings, bench: Bench) -> Data:
         """Look at the claims until all are decided or no look is left, and judge them."""
@@ -150,13 +162,17 @@ class Claims(Experiment[ClaimSettings]):
                 if entries.get(claim.id, {}).get("verdict") not in ("holds", "fails")
             ]
             look = _Look(settings.scale, seeds, confidence)
-            look.run(open_claims, bench)
-            for claim in open_claims:
+            for claim in look.run(open_claims, bench):
                 entry = look.judge(claim)
                 looks[claim.id] = _with_look(looks.get(claim.id, []), entry, settings.scale, seeds)
                 entry |= {"command": settings.command(claim), "looks": looks[claim.id]}
                 entries[claim.id] = entry
-            data |= look.data()
+                data |= look.data()
+                bench.stage(_line(entry))
+                judged = [entries[name] for name in claims if name in entries]
+                bench.found |= {"claims": judged, "looks": looks}
+                if left := len(claims) - len(judged):
+                    bench.draft(data, f"{left} of {len(claims)} claims are still to be judged.")
         bench.found |= {"claims": [entries[name] for name in claims], "looks": looks}
         return data
 
@@ -203,7 +219,16 @@ class Claims(Experiment[ClaimSettings]):
         return _criteria_figure(entry)
 
     def shown(self, record: Record) -> Iterable[str | TextTable]:
-        """The table of verdicts, and how many claims are decided."""
+        """One line for each claim, and how many are decided."""
+        if self.detailed:
+            yield from self.details(record)
+            return
+        entries = record.content["claims"]
+        yield TextTable(_SUMMARY, tuple(map(_summary_row, entries)), one_line=True)
+        yield from _ending(entries, reasons=False)
+
+    def details(self, record: Record) -> Iterable[str | TextTable]:
+        """Every criterion and control of each claim, and how many claims are decided."""
         entries = record.content["claims"]
         yield _verdict_table(entries)
         yield from _ending(entries)
@@ -234,12 +259,17 @@ class _Look:
     measured: dict[str, dict[str, xr.Dataset]] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
 
-    def run(self, claims: Sequence[Claim], bench: Bench) -> None:
-        """Run and measure every sweep that the claims need."""
-        sweeps = _sweeps(claims)
+    def run(self, claims: Sequence[Claim], bench: Bench) -> Iterator[Claim]:
+        """Run and measure every sweep that the claims need; a claim is yielded after its last one."""
+        sweeps, waiting = _sweeps(claims), list(claims)
+        run = set[str]()
         for number_, (name, sweep) in enumerate(sweeps.items()):
             bench.stage(f"sweep {number_ + 1} of {len(sweeps)}: {name}")
             self._run_sweep(sweep, bench)
+            run.add(name)
+            ready = [claim for claim in waiting if run.issuperset(s.name for s in claim.sweeps)]
+            waiting = [claim for claim in waiting if claim not in ready]
+            yield from ready
 
     def _run_sweep(self, sweep: Sweep, bench: Bench) -> None:
         try:
@@ -438,6 +468,26 @@ def _dot_row(criterion: Mapping[str, Any], prefix: str = "") -> DotRow:
     return DotRow(prefix + criterion["name"], criterion["by_seed"], limit, good)
 
 
+def _summary_row(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """A claim in one line: id, verdict, headline number, runs within its threshold, controls."""
+    said, controls = _claim_section(entry).headline, entry["controls"]
+    if said is None:
+        return entry["id"], entry["reading"], "", "", "", "", entry["reason"]
+    criterion = next(c for c in entry["criteria"] if c["name"] == said.name)
+    within, count = criterion["within"], len(criterion["by_seed"])
+    runs = "" if within is None else f"{within}/{count}"
+    passed = f"{sum(control['ok'] for control in controls)}/{len(controls)}"
+    numbers = _measured(criterion), _asked(criterion), runs, passed
+    return entry["id"], entry["reading"], *numbers, said.name
+
+
+def _line(entry: Mapping[str, Any]) -> str:
+    """A claim's verdict as it is reported when it is known."""
+    name, reading, measured, asked, *_, what = _summary_row(entry)
+    found = f": {what} {measured} ({asked})" if measured else f": {what}"
+    return f"  {name} {reading}{found}"
+
+
 def _verdict_table(entries: Sequence[Mapping[str, Any]]) -> TextTable:
     """Verdict, and every criterion with its number and threshold."""
     rows: list[tuple[str, ...]] = []
@@ -468,7 +518,7 @@ def _asked(criterion: Mapping[str, Any]) -> str:
     return f"{_SIGNS[criterion['relation']]} {number(threshold)}"
 
 
-def _ending(entries: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+def _ending(entries: Sequence[Mapping[str, Any]], *, reasons: bool = True) -> Iterable[str]:
     """How many claims are decided, what was left undecided, and what contradicts expectation."""
     undecided = [entry for entry in entries if entry["verdict"] in _UNDECIDED]
     against = [entry for entry in entries if contradicts(entry)]
@@ -476,9 +526,11 @@ def _ending(entries: Sequence[Mapping[str, Any]]) -> Iterable[str]:
     decided = len(entries) - len(undecided)
     yield f"{decided} of {len(entries)} claims are decided: {', '.join(counts)}"
     for verdict in ("inconclusive", "not run"):
-        named = [f"{e['id']} ({e['reason']})" for e in entries if e["verdict"] == verdict]
-        if named:
-            yield f"{verdict}: " + "; ".join(named)
+        named = [entry for entry in entries if entry["verdict"] == verdict]
+        if named and reasons:
+            yield f"{verdict}: " + "; ".join(f"{e['id']} ({e['reason']})" for e in named)
+        elif named:
+            yield f"{verdict} (--details says why): " + ", ".join(e["id"] for e in named)
     if entries and not undecided and not against:
         yield "none contradicts what was expected"
     for entry in against:

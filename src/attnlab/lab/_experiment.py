@@ -5,7 +5,9 @@ from __future__ import annotations
 import abc
 import hashlib
 import json
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from attnlab.sweeps import AbstractExecutor, Event, Plan, Results
 
 S = TypeVar("S", bound=Settings)
+_FIRST_DRAFT = 5.0  # seconds
+_DRAFT_SHARE = 0.03  # of the time may be spent on drawing pages that are not final
 
 
 class Interrupted(Exception):
@@ -47,10 +51,14 @@ class Answers:
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table for the terminal. Cells are text; a verdict is coloured, an empty row is a rule."""
+    """A table for the terminal. Cells are text; a verdict is coloured, an empty row is a rule.
+
+    ``one_line``: no row is broken; cells of the last column are cut where they are too long.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    one_line: bool = False
 
 
 class Experiment(abc.ABC, Generic[S]):
@@ -88,6 +96,10 @@ class Experiment(abc.ABC, Generic[S]):
         """What a command prints: sentences and tables."""
         return record.about["summary"]
 
+    def details(self, record: Record) -> Iterable[str | TextTable]:
+        """All that can be printed, where `shown` is a summary."""
+        return self.shown(record)
+
     def as_json(self, record: Record) -> dict[str, Any]:
         """What ``--json`` prints."""
         return {"about": record.about, **record.content}
@@ -113,13 +125,29 @@ class Bench:
     on_event: Callable[[Event], None] | None = None
     keep: bool = False
     failure_limit: float = 0.1
+    on_draft: Callable[[Data, str], None] | None = None
     results: list[Results] = field(default_factory=list)
     found: dict[str, Any] = field(default_factory=dict)
+    _next_draft: float = field(default_factory=lambda: time.monotonic() + _FIRST_DRAFT)
 
     def stage(self, message: str) -> None:
         """Say what comes next, where somebody listens."""
         if self.on_stage is not None:
             self.on_stage(message)
+
+    def draft(self, data: Data, pending: str) -> None:
+        """Let the page show what is known so far; ``pending`` says in words what is to come.
+
+        Drawing takes a small share of the time, so most calls draw nothing; a command of a few
+        seconds draws no draft at all.
+        """
+        started = time.monotonic()
+        if self.on_draft is None or started < self._next_draft:
+            return
+        with suppress(AttnlabError):  # the final page will say why it cannot be drawn
+            self.on_draft(data, pending)
+        ended = time.monotonic()
+        self._next_draft = ended + (ended - started) / _DRAFT_SHARE
 
     def sweep(self, plan: Plan, name: str, *, required: bool = True) -> Results:
         """Run a plan in ``runs/name``; resumes from what an interrupted call left there.

@@ -15,6 +15,7 @@ from attnlab._errors import AttnlabError
 from attnlab._places import is_file, listed, place, reading
 from attnlab.lab._experiment import Answers, Bench, Experiment, Interrupted
 from attnlab.lab._settings import Settings
+from attnlab.lab._tables import Data
 from attnlab.report import Card, Page, Section, number, printable, write_folder
 from attnlab.sweeps import (
     AbstractExecutor,
@@ -74,12 +75,21 @@ def run(
 
     Interrupted at any moment and called again, it resumes; finished, it computes nothing again. A
     page that cannot be drawn is an error, after the record was stored. ``keep`` as in `run_plan`.
+    While it runs, the page shows what is known so far, where the experiment says so.
     """
     experiment = experiment.bound(settings)
     out = checked_folder(folder, experiment.name)
     started = time.monotonic()
     with executor_for(processes, executor) as chosen:
         bench = Bench(out, chosen, progress, on_stage, on_event, keep)
+
+        def draw_draft(data: Data, pending: str) -> None:
+            answers = experiment.answers(settings, data, bench.found)
+            about = _about(experiment, answers, command)
+            known = Record(experiment.name, out, dict(data), about, bench.found)
+            write_folder(replace(_page_of(experiment, known), pending=pending), out)
+
+        bench.on_draft = draw_draft
         try:
             data = dict(experiment.measure(settings, bench))
         except Interrupted:
@@ -148,8 +158,13 @@ def _text_of(value: Any) -> str:
 
 def write_page(experiment: Experiment[Any], record: Record) -> Path:
     """Write ``report.html``, and each figure's drawing and data in ``figures/``."""
+    return write_folder(_page_of(experiment, record), record.folder)
+
+
+def _page_of(experiment: Experiment[Any], record: Record) -> Page:
+    """The page; where it cannot be drawn, an error that says where."""
     try:
-        drawn = page(experiment, record)
+        return page(experiment, record)
     except (AttnlabError, OSError):
         raise
     except Exception as error:
@@ -159,7 +174,6 @@ def write_page(experiment: Experiment[Any], record: Record) -> Path:
             f"{Path(last.filename).name}, line {last.lineno}): the record holds other content than "
             "the page needs; run the command again"
         ) from error
-    return write_folder(drawn, record.folder)
 
 
 def checked_folder(folder: str | Path, name: str) -> Path:

@@ -45,6 +45,7 @@ from attnlab.report._page import (
 from attnlab.report._style import DARK
 from attnlab.report._words import interval, number
 
+_RELOAD_SECONDS = 20  # after which a page that is not final loads itself again
 _LONG = 40  # characters from which on a cell is broken into lines
 _DENSE = 16  # rows from which on a table is set closer
 _MARKS = {"good": ("yes", "kept"), "bad": ("no", "broken"), "mixed": ("tilde", "in part")}
@@ -79,6 +80,7 @@ def render(page: Page) -> str:
             '<html lang="en"><head><meta charset="utf-8">',
             '<meta http-equiv="Content-Security-Policy" '
             f'content="{_policy(theme, plotly, script)}">',
+            f'<meta http-equiv="refresh" content="{_RELOAD_SECONDS}">' if page.pending else "",
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f'<meta name="generator" content="attnlab {_escape(__version__)}">',
             '<meta name="color-scheme" content="light dark">',
@@ -99,11 +101,13 @@ def render(page: Page) -> str:
 
 def write_folder(page: Page, folder: str | Path) -> Path:
     """Write ``report.html``, and beside it each figure's drawing and data as ``figures/<id>.json``
-    and ``.csv``.
+    and ``.csv``; of a page with something ``pending`` only ``report.html``.
     """
     out = place(folder)
     path = out / "report.html"
     _write_page(page, path)
+    if page.pending:
+        return path
     figures = out / "figures"
     make_folder(figures)
     for figure in (f for entry in page.sections for f in entry.figures):
@@ -173,10 +177,20 @@ def _top(page: Page) -> str:
     """The question, the answer and the verdicts at a glance."""
     at_a_glance = page.cards or tuple(_card_of(entry) for entry in page.sections if entry.verdict)
     title = "At a glance" if page.cards else "Verdicts at a glance"
+    pending = (
+        _element(
+            "p",
+            f"Under way: {page.pending} This page loads itself again. If the command was "
+            "interrupted, the same command resumes.",
+            "pending",
+        )
+        if page.pending
+        else ""
+    )
     verdicts = f"<h2>{title}</h2>{_tally(page)}{_cards(at_a_glance, title)}" if at_a_glance else ""
     return (
         f'<div class="top"><h1>{_escape(page.title)}</h1>{_element("p", page.question, "question")}'
-        f"{_element('p', page.summary, 'summary')}{verdicts}"
+        f"{pending}{_element('p', page.summary, 'summary')}{verdicts}"
         "<noscript><p>The figures are drawn by a script, which this browser does not run; all "
         "verdicts, numbers and "
         "tables are below.</p></noscript></div>"

@@ -191,6 +191,8 @@ class Page:
 
     ``cards`` stand at the top; when there are none, every section with a verdict gets one.
     ``provenance`` is shown in the footer, in its order: versions, seeds, machine, date, command.
+    ``pending`` says what is still to come on a page that is written while a command runs; such a
+    page loads itself again.
     """
 
     title: str
@@ -199,6 +201,7 @@ class Page:
     sections: tuple[Section, ...] = ()
     cards: tuple[Card, ...] = ()
     provenance: dict[str, str] = field(default_factory=dict)
+    pending: str = ""
 
     def __post_init__(self):
         _check_unique([section.id for section in self.sections], "section")
