@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 ONE_THREAD := XLA_FLAGS="--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1" OMP_NUM_THREADS=1
 JOBS ?= 2
 
-.PHONY: help test quick lint types unit golden coverage reproduce bench constraints clean
+.PHONY: help test quick lint types unit golden coverage reproduce profile bench constraints clean
 
 help:
 	@echo "make test       create .venv, install, run lint, types and tests"
@@ -13,6 +13,7 @@ help:
 	@echo "make coverage   how often 95 % intervals cover the truth, by simulation"
 	@echo "make golden     every claim and command again: the same numbers to 1e-12? (10 minutes)"
 	@echo "make reproduce  create .venv, install, run the main job, write results/"
+	@echo "make profile    where the time of reproduce goes, sweep by sweep; writes build/profile.json"
 	@echo "make bench      speed against PyTorch; writes build/bench.json"
 
 # The kernel is built against the very JAX that it will run in, hence no isolated build.
@@ -50,6 +51,9 @@ coverage: .venv/installed
 
 reproduce: .venv/installed
 	$(BIN)/attnlab reproduce --corpus rotten-tomatoes --out results
+
+profile: .venv/installed
+	$(BIN)/python tools/profile.py
 
 bench: .venv/installed-bench
 	$(ONE_THREAD) $(BIN)/python benchmarks/run.py
