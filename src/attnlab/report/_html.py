@@ -607,10 +607,21 @@ def _embed(value: Any) -> str:
     >>> _embed({"a": float("nan"), "b": "</script>"})
     '{"a":null,"b":"\\\\u003c/script\\\\u003e"}'
     """
-    text = json.dumps(_jsonable(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    if not re.search("[<>&\u2028\u2029]", text):
-        return text
-    return "".join(_SCRIPT_ESCAPES.get(c, c) for c in text)
+    try:
+        text = _as_json(value)
+    except ValueError:  # something is not finite
+        text = _as_json(_jsonable(value))
+    return re.sub("[<>&\u2028\u2029]", lambda found: _SCRIPT_ESCAPES[found[0]], text)
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(
+        value,
+        ensure_ascii=False,
+        allow_nan=False,
+        separators=(",", ":"),
+        default=lambda numbers: numbers.tolist(),
+    )
 
 
 def _jsonable(value: Any) -> Any:

@@ -8,7 +8,6 @@ from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
-from scipy.stats import rankdata
 
 from attnlab._errors import AttnlabError
 
@@ -33,6 +32,8 @@ def signed_rank(a: Any, b: Any) -> float:
     difference = (first - second)[~(np.isnan(first) | np.isnan(second))]
     if len(difference) < LEAST_PAIRS or not difference.any():
         return 1.0
+    from scipy.stats import rankdata  # late: it takes .7 s, and few pages need it
+
     # Tied ranks are multiples of ½. Doubled, they are integers, so the distribution of W is a
     # convolution on a grid.
     ranks = np.where(difference == 0, 0, np.rint(2 * rankdata(np.abs(difference)))).astype(int)

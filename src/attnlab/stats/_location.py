@@ -8,7 +8,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.special import stdtrit
-from scipy.stats.mstats import median_cihs
 
 from attnlab._errors import AttnlabError
 from attnlab.stats._interval import CONFIDENCE, Interval, check_confidence
@@ -112,6 +111,8 @@ def _cox(logs: np.ndarray, confidence: float) -> tuple[float, float]:
 
 
 def _hettmansperger_sheather(data: np.ndarray, confidence: float) -> tuple[float, float]:
+    from scipy.stats.mstats import median_cihs  # late: it takes .7 s, and few pages need it
+
     low, high = median_cihs(data, alpha=1 - confidence)
     return float(low), float(high)
 
