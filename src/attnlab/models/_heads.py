@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -123,6 +124,7 @@ class OwnHead(AbstractHead):
         return
 
 
+_BLOCK = 1024  # numbers are drawn in multiples of so many
 HeadMaker = Callable[..., Callable[[Array], Array]]
 
 
@@ -146,8 +148,13 @@ def make_head(
     """
 
     def uniform(part: int, shape: tuple[int, ...], fan_in: int) -> Array:
-        bound = scale / fan_in**0.5
-        return jax.random.uniform(jax.random.fold_in(key, part), shape, jnp.float64, -bound, bound)
+        # Numbers do not depend on how many are drawn: one size for all, so that one is compiled.
+        bound, count = scale / fan_in**0.5, math.prod(shape)
+        size = count + -count % _BLOCK
+        drawn = jax.random.uniform(
+            jax.random.fold_in(key, part), (size,), jnp.float64, -bound, bound
+        )
+        return drawn[:count].reshape(shape)
 
     if kind == "fixed":
         weight = jax.random.normal(key, (d, classes), jnp.float64)
