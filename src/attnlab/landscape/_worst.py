@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -15,6 +15,7 @@ from attnlab.landscape._problem import Problem
 
 Shape = Literal["box", "ball"]
 _SHARES = 0.5 ** np.arange(7)
+_LEAST_GAIN = 1e-13  # a step that gains less, relatively, is the last one
 
 
 @eqx.filter_jit
@@ -38,18 +39,25 @@ def largest_rise(
     def rise(z: Array) -> Array:
         return problem.value(theta + scale * z) - here
 
-    def step(_: Any, state: tuple[Array, Array]) -> tuple[Array, Array]:
-        z, value = state
+    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        number, z, value = state
         towards = _furthest(jax.grad(rise)(z), shape) - z
         tried = z[None, :] + jnp.asarray(_SHARES, z.dtype)[:, None] * towards[None, :]
-        values = jax.lax.map(rise, tried)
+        values = jax.vmap(rise)(tried)
         best = jnp.argmax(values)
         better = values[best] > value
-        return jnp.where(better, tried[best], z), jnp.where(better, values[best], value)
+        # A point that stays would stay for ever, and one that hardly gains has arrived.
+        gains = values[best] - value > _LEAST_GAIN * jnp.abs(values[best])
+        return (
+            jnp.where(gains, number + 1, steps),
+            jnp.where(better, tried[best], z),
+            jnp.where(better, values[best], value),
+        )
 
     def climb(start: Array) -> Array:
         first = jnp.clip(start, -1, 1) if shape == "box" else start / jnp.linalg.norm(start)
-        return jax.lax.fori_loop(0, steps, step, (first, rise(first)))[1]
+        begin = (jnp.zeros((), jnp.int64), first, rise(first))
+        return jax.lax.while_loop(lambda state: state[0] < steps, step, begin)[2]
 
     return jnp.maximum(jax.lax.map(climb, starts), 0)
 

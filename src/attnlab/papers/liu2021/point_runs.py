@@ -113,10 +113,7 @@ def make_problem(s: PointSettings, key: jax.Array) -> Made:
     starts = jnp.stack([problem.flatten(model) for model in models])
 
     def error(theta: Any) -> float:
-        outputs = _outputs(problem.model(theta), test)
-        if s.classes:
-            return float(jnp.mean((outputs > 0) != (test["y"] > 0)))
-        return float(jnp.mean((outputs - test["y"]) ** 2) / jnp.var(test["y"]))
+        return float(_error(problem, theta, test, s.classes))
 
     return Made(problem, starts, error)
 
@@ -174,6 +171,15 @@ def _drawn(s: PointSettings, teacher: Any, n: int, key: jax.Array, noisy: bool) 
 @eqx.filter_jit
 def _attentions(model: Any, x: jax.Array) -> jax.Array:
     return jax.vmap(model.attentions)(x)
+
+
+@eqx.filter_jit
+def _error(problem: Problem, theta: Any, test: Any, classes: bool) -> jax.Array:
+    """The share of wrong labels, or the mean square error over the outputs' variance."""
+    outputs = _outputs(problem.model(theta), test)
+    if classes:
+        return jnp.mean((outputs > 0) != (test["y"] > 0))
+    return jnp.mean((outputs - test["y"]) ** 2) / jnp.var(test["y"])
 
 
 def _outputs(model: Any, data: Any) -> Any:
