@@ -47,7 +47,7 @@ def worker_environment() -> dict[str, str]:
     cache = compilation_cache()
     if cache is not None:
         environment.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache))
-        environment.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.05")
+        environment.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
         environment.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
     return environment
 

@@ -18,6 +18,7 @@ import threading
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from attnlab._errors import AttnlabError
@@ -26,6 +27,8 @@ from attnlab.sweeps._source import CodeChanged
 from attnlab.sweeps._work import load_work
 from attnlab.sweeps.executors import _messages
 from attnlab.sweeps.executors._executor import Worker
+
+_GROWTH = 256 * 2**20  # bytes by which a process may grow before it drops compiled programs
 
 
 def main() -> None:
@@ -51,16 +54,14 @@ def main() -> None:
 
 
 def _serve(message: dict[str, Any], listener: _Listener) -> int:
-    """Compute chunk after chunk; returns the exit code. A new job may start between two chunks; it
-    takes the memory of the one before.
+    """Compute chunk after chunk; returns the exit code. A new job may start between two chunks, and
+    reuses compiled code as far as memory allows.
     """
     worker: Worker | None = None
     announces = False
+    memory = _Memory()
     while True:
         if message["type"] == "job":
-            if worker is not None:
-                listener.worker = worker = None
-                _free_memory()
             announces = message["announce"]
             sys.path[:] = message["path"]
             job = _messages.read_job(message)
@@ -85,19 +86,37 @@ def _serve(message: dict[str, Any], listener: _Listener) -> int:
                 return 2
             with worker.lock:  # the listener may answer a stop at the same time
                 listener.send(_messages.outcome_message(outcome))
+            memory.limit()
         message = listener.inbox.get()
 
 
-def _free_memory() -> None:
-    """Drop compiled programs (2 to 3 MB each) and give freed memory back to the system.
+class _Memory:
+    """Keeps compiled programs (2 to 3 MB each) from filling the memory of a long-lived process."""
 
-    The next job rarely runs the same programs, and finds those it does in the compilation cache.
-    """
-    if jax := sys.modules.get("jax"):
-        jax.clear_caches()
-    gc.collect()
-    with suppress(OSError, AttributeError):  # glibc alone keeps freed memory and has this call
-        ctypes.CDLL(None).malloc_trim(0)
+    def __init__(self):
+        self._most = _resident_bytes() + _GROWTH
+
+    def limit(self) -> None:
+        """Drop compiled programs, and give freed memory back to the system, when much has come since
+        the last time. A program that is needed again is read from the compilation cache.
+        """
+        if _resident_bytes() < self._most:
+            return
+        if jax := sys.modules.get("jax"):
+            jax.clear_caches()
+        gc.collect()
+        with suppress(OSError, AttributeError):  # glibc alone keeps freed memory and has this call
+            ctypes.CDLL(None).malloc_trim(0)
+        self._most = _resident_bytes() + _GROWTH
+
+
+def _resident_bytes() -> int:
+    """Memory that this process holds; 0 where the system does not say (then nothing is dropped)."""
+    try:
+        pages = Path("/proc/self/statm").read_text("ascii").split()[1]
+    except OSError:
+        return 0
+    return int(pages) * os.sysconf("SC_PAGESIZE")
 
 
 def _cause(error: BaseException) -> str:
