@@ -58,6 +58,7 @@ from attnlab.models._teachers import (
     TEACHER_KINDS,
     LabelTeacher,
     Teacher,
+    evaluate,
     make_label_teacher,
     make_teacher,
 )

@@ -230,9 +230,11 @@ def evaluate(
     if x.shape[1:] != tuple(shape):
         raise AttnlabError(f"inputs of shape {x.shape}; expected (n, {', '.join(map(str, shape))})")
     n = x.shape[0]
-    padded = jnp.concatenate([jnp.asarray(x), jnp.zeros((-n % _BLOCK, *shape), x.dtype)])
-    blocks = [_evaluate_block(model, padded[i : i + _BLOCK]) for i in range(0, len(padded), _BLOCK)]
-    return jnp.concatenate(blocks)[:n]
+    # Cut by NumPy: JAX would compile every cut.
+    padded = np.concatenate([np.asarray(x), np.zeros((-n % _BLOCK, *shape), x.dtype)])
+    starts = range(0, len(padded), _BLOCK)
+    blocks = [np.asarray(_evaluate_block(model, padded[i : i + _BLOCK])) for i in starts]
+    return jnp.asarray(np.concatenate(blocks)[:n])
 
 
 @eqx.filter_jit

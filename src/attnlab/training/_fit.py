@@ -128,6 +128,11 @@ def fit_grid(
     # Full-batch fits of all samples know their size at compile time: they get a faster program.
     entire = (grid[:, 0] == available) & (recipe.batch_size is None)
 
+    # Not within the compiled program: random numbers take long to compile, over and over again.
+    arrays, rest = eqx.partition(init(jax.random.split(key)[0]), eqx.is_array)
+    leaves, structure = jax.tree.flatten(rest)
+    other = tuple(leaves), structure
+
     def fitted(chosen: np.ndarray, entire: bool) -> dict[str, Array]:
         settings = (
             nth_size[chosen],
@@ -136,7 +141,8 @@ def fit_grid(
             grid[chosen, 2],
         )
         return _fit_all(
-            init,
+            arrays,
+            other,
             loss,
             measure,
             recipe,
@@ -145,7 +151,6 @@ def fit_grid(
             entire,
             data,
             checks,
-            key,
             draws,
             settings,
         )
@@ -212,10 +217,11 @@ def _available(data: PyTree) -> int:
 
 
 @functools.partial(
-    jax.jit, static_argnames=("init", "loss", "measure", "recipe", "trained", "together", "entire")
+    jax.jit, static_argnames=("other", "loss", "measure", "recipe", "trained", "together", "entire")
 )
 def _fit_all(
-    init: Any,
+    arrays: Any,
+    other: tuple[tuple[Any, ...], Any],
     loss: Any,
     measure: Any,
     recipe: Recipe,
@@ -224,20 +230,22 @@ def _fit_all(
     entire: bool,
     data: PyTree,
     checks: PyTree,
-    key: Key[Array, ""],
     draws: Int[Array, "sizes steps batch"] | None,
     settings: PyTree,
 ) -> dict[str, Array]:
+    leaves, structure = other  # what the start holds besides arrays
+    model = eqx.combine(arrays, jax.tree.unflatten(structure, leaves))
+
     def one(setting: tuple[Array, Array, Array, Array]) -> dict[str, Array]:
         return _fit_one(
-            init, loss, measure, recipe, trained, entire, data, checks, key, draws, *setting
+            model, loss, measure, recipe, trained, entire, data, checks, draws, *setting
         )
 
     return jax.lax.map(one, settings, batch_size=None if together == 1 else together)
 
 
 def _fit_one(
-    init: Any,
+    model: Any,
     loss: Any,
     measure: Any,
     recipe: Recipe,
@@ -245,14 +253,12 @@ def _fit_one(
     entire: bool,
     data: PyTree,
     checks: PyTree,
-    key: Key[Array, ""],
     draws: Int[Array, "sizes steps batch"] | None,
     nth_size: Int[Array, ""],
     size: Int[Array, ""],
     step_size: Float[Array, ""],
     decay: Float[Array, ""],
 ) -> dict[str, Array]:
-    model = init(jax.random.split(key)[0])
     chosen, rest = eqx.partition(model, eqx.is_inexact_array if trained is None else trained(model))
     start, still = eqx.partition(chosen, eqx.is_inexact_array)
     kind = jax.tree.leaves(start)[0].dtype

@@ -30,6 +30,7 @@ from attnlab.models import (
     StaticMask,
     Teacher,
     VacuousMask,
+    evaluate,
     make_label_teacher,
     make_teacher,
 )
@@ -46,7 +47,6 @@ from attnlab.training import Recipe, choose, fit_grid
 
 # docs/theory.md#b2: hidden units of the baseline on vectors and on matrices.
 VECTOR_HIDDEN, MATRIX_HIDDEN = 8, 24
-_BLOCK = 512
 _BOUND_SAMPLES = 4096
 
 
@@ -139,7 +139,7 @@ class Weights:
 
     def __call__(self, source: Any, x: Array) -> tuple[Array, Array]:
         """Inputs and the weights of every layer, (samples, layers, p, p)."""
-        a = jax.lax.map(source.model.attentions, x, batch_size=_BLOCK)
+        a = evaluate(source.model.attentions, x, x.shape[1:])
         return x, jnp.roll(a, self.turn, axis=2)
 
 
