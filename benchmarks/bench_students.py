@@ -73,7 +73,7 @@ class Student(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         q, k, v = self.query @ x, self.key @ x, self.value @ x
-        a = torch.softmax(k.transpose(1, 2) @ q / q.shape[1] ** 0.5, embedding_dim=1)
+        a = torch.softmax(k.transpose(1, 2) @ q / q.shape[1] ** 0.5, dim=1)
         words = (v @ a).transpose(1, 2).flatten(1)
         return (torch.nn.functional.softplus(words @ self.first, beta=4.0) @ self.second).squeeze(1)
 
