@@ -43,6 +43,12 @@ class Run:
     settings: Mapping[str, Any]
     hash: str
 
+    @cached_property
+    def kind(self) -> str:
+        """All settings but the seeds, as text: runs of one kind share compiled code."""
+        others = {name: v for name, v in self.settings.items() if not name.endswith("seed")}
+        return json.dumps(others, sort_keys=True)
+
     def context(self, root_seed: int) -> RunContext:
         """What the work function gets besides the settings."""
         return RunContext(root_seed=root_seed, index=self.index, hash=self.hash)
