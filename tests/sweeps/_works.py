@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from attnlab.sweeps import RunContext, batched
+from attnlab.sweeps import RunContext, batched, keys_of
 
 
 @dataclass(frozen=True)
@@ -185,12 +185,9 @@ def _train_many(width: int, steps: int):
 @batched(4)
 def descents(settings: list[Descent], contexts: list[RunContext]) -> list[xr.Dataset]:
     """``descent``, four at once."""
-    import jax.numpy as jnp
-
     assert (len(settings), len(contexts)) == (4, 4)
     (width,) = {one.width for one in settings}
-    keys = jnp.stack([context.key() for context in contexts])
-    found = map(np.asarray, _train_many(width, settings[0].steps)(keys))
+    found = map(np.asarray, _train_many(width, settings[0].steps)(keys_of(contexts)))
     return [
         xr.Dataset({"loss": ("step", losses), "end": ("axis", end)})
         for end, losses in zip(*found, strict=True)

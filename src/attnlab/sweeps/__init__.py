@@ -4,7 +4,7 @@
 at a URL, by any executor (``InProcess``, ``Processes``, ``Cluster``), and ``Results`` reads them.
 """
 
-from attnlab.sweeps._batched import batched
+from attnlab.sweeps._batched import batched, keys_of
 from attnlab.sweeps._context import RunContext
 from attnlab.sweeps._load import load_function
 from attnlab.sweeps._plan import Plan
@@ -25,6 +25,7 @@ __all__ = [
     "Results",
     "RunContext",
     "batched",
+    "keys_of",
     "run_plan",
     "unlock",
 ]

@@ -15,7 +15,7 @@ from attnlab.sweeps.store._manifest import Failure
 from attnlab.sweeps.store._store import save_failures
 
 _TARGET_SECONDS = 5.0
-_MOST_RUNS = 64
+_MOST_CALLS = 64  # of the work function, of which each computes one run or one group
 MOST_DEATHS = 3  # the first attempt and two more
 # A faulty run kills its own process, rarely the Dask worker that started it: workers die because
 # their machine is taken away. Many such deaths must not make faultless runs count as failed.
@@ -41,7 +41,7 @@ class Chunks:
         self._claimed: set[str] = set()
         self._left, self._workers, self._batch = len(runs), workers, batch
         self._seconds: deque[float] = deque(maxlen=32)
-        self._size = 1
+        self._size = batch
 
     def __len__(self) -> int:
         return self._left
@@ -58,7 +58,7 @@ class Chunks:
             # The lower median, since only few runs compile.
             typical = sorted(self._seconds)[(len(self._seconds) - 1) // 2]
             wanted = math.ceil(_TARGET_SECONDS / max(typical, 1e-6))
-            self._size = max(1, min(wanted, 4 * self._size, _MOST_RUNS))
+            self._size = max(self._batch, min(wanted, 4 * self._size, _MOST_CALLS * self._batch))
 
     def take(self, after: Chunk | None = None) -> Chunk | None:
         """The next chunk for a worker whose last one was ``after``; ``None`` when all are handed
