@@ -210,6 +210,6 @@ def too_few(settings: list[Numbers], contexts: list[RunContext]) -> list[xr.Data
     return [numbers(settings[0], contexts[0])]
 
 
-@batched(2)
+@batched(2)  # type: ignore[arg-type]
 def one_setting(settings: Numbers, contexts: list[RunContext]) -> list[xr.Dataset]:
     return []

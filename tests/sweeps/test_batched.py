@@ -1,5 +1,7 @@
 """Work functions that compute several runs in one call."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ results = run_plan(plan, {folder!r}, processes=2)
 """
 
 
-def numbers_plan(works: str, seeds, work: str = "many_numbers", **base) -> Plan:
+def numbers_plan(works: str, seeds, work: str = "many_numbers", **base: Any) -> Plan:
     return Plan(f"{works}:{work}", name="p", base=base, grid={"seed": list(seeds)})
 
 
@@ -68,7 +70,7 @@ def test_killed_in_the_middle_the_same_call_goes_on(
     parent.wait()
     kept = Results.read(folder).finished
     assert 0 < kept < 30
-    resumed = run_plan(numbers_plan(works, range(30), **base), folder, processes=2)
+    resumed = run_plan(numbers_plan(works, range(30), seconds=0.3), folder, processes=2)
     whole = run_plan(numbers_plan(works, range(30)), tmp_path / "whole", processes=0)
     same_bits(resumed.dataset(), whole.dataset())
 

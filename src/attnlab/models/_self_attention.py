@@ -171,16 +171,16 @@ def answers(model: Any, x: Float[Array, "samples ..."]) -> Float[Array, "samples
     >>> bool(jnp.allclose(answers(model, x), jax.vmap(model)(x), rtol=1e-12))
     True
     """
-    at_once = isinstance(model, SelfAttention) and isinstance(model.layer.normaliser, Softmax)
     # One sample at a time, as a vmap over a loss asks for, has no axis to be fast along.
-    if not at_once or x.ndim != 3 or x.shape[0] == 1:
+    if not isinstance(model, SelfAttention) or x.ndim != 3 or x.shape[0] == 1:
         return jax.vmap(model)(x)
-    layer, head = model.layer, model.head
+    layer, head, normaliser = model.layer, model.head, model.layer.normaliser
     d_q, t = layer.w_query.shape
     samples, rows, p = x.shape
-    if rows != t or p * layer.w_value.shape[0] != head.w1.shape[0]:
-        return jax.vmap(model)(x)  # which raises the error
-    scale = layer.factor / (SCALES[layer.scale](d_q) * layer.normaliser.temperature)
+    fits = rows == t and p * layer.w_value.shape[0] == head.w1.shape[0]  # or vmap raises the error
+    if not fits or not isinstance(normaliser, Softmax):
+        return jax.vmap(model)(x)
+    scale = layer.factor / (SCALES[layer.scale](d_q) * normaliser.temperature)
     columns = x.transpose(1, 2, 0).reshape(t, p * samples)
     q, k, v = (
         (w @ columns).reshape(-1, p, samples)

@@ -18,7 +18,7 @@ from attnlab.sweeps._context import RunContext
 if TYPE_CHECKING:
     import jax
 
-BatchT = TypeVar("BatchT", bound=Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]])
+BatchT = TypeVar("BatchT", bound=Callable[[list[Any], list[Any]], Sequence[Any]])
 
 
 def batched(size: int) -> Callable[[BatchT], BatchT]:

@@ -9,13 +9,9 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from attnlab._errors import AttnlabError
-from attnlab.sweeps._context import RunContext
 from attnlab.sweeps._load import load_function, load_module
 from attnlab.sweeps._settings import SettingsType
 from attnlab.sweeps._source import Source, source_of
-
-Work = Callable[[Any, RunContext], Any]
-BatchedWork = Callable[[list[Any], list[RunContext]], Any]
 
 
 @dataclass(frozen=True)
@@ -28,7 +24,7 @@ class LoadedWork:
     """
 
     name: str
-    function: Work | BatchedWork
+    function: Callable[..., Any]
     settings: SettingsType
     version: int
     batch: int | None
