@@ -26,6 +26,7 @@ from attnlab.models import (
     SelfAttentionConfig,
     StaticMask,
     VacuousMask,
+    answers,
     softplus,
     trained_parts,
     vec,
@@ -315,6 +316,83 @@ def test_known_weights_with_the_teachers_own_parameters_are_the_teacher(depth):
     )
     x = jnp.asarray(draw(4, 5))
     assert model(x) == teacher(x)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "atol"), [("float64", 1e-12), ("float32", 1e-5)], ids=["double", "single"]
+)
+@pytest.mark.parametrize("query_scale", [1.0, 1000.0], ids=["plain", "logits that overflow"])
+@pytest.mark.parametrize(
+    "changes", [{}, {"scale": "dim", "normaliser": "softmax:0.5"}, {"outputs": 3, "factor": 2.0}]
+)
+def test_answers_and_their_gradient_are_those_of_one_sample_at_a_time(
+    changes, query_scale, dtype, atol
+):
+    config = dataclasses.replace(CONFIG, query_scale=math.sqrt(query_scale), **changes)
+    model = jax.tree.map(lambda leaf: leaf.astype(dtype), config.init(KEY))
+    x = jnp.asarray(draw(37, 4, 5), dtype)
+    logits = np.asarray(jax.vmap(model.layer.logits)(x))
+    assert (np.abs(logits).max() > 400) == (query_scale > 1)
+    double = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), model)
+    expected = np.array(
+        [
+            literal_head(
+                double.head,
+                literal_vec(
+                    literal_mix(
+                        double.layer.w_value,
+                        np.asarray(s),
+                        np.asarray(double.attention(jnp.asarray(s))),
+                    )
+                ),
+            )
+            for s in np.asarray(x, np.float64)
+        ]
+    )
+    size = np.abs(expected).max()
+    # A single-precision logit of 1000 is off by 1e-4, and so are its weight and all that follows.
+    rounding = atol * size * (50 if query_scale > 1 else 1)
+    for got in (answers(model, x), jax.jit(answers)(model, x)):
+        assert got.dtype == dtype
+        close(got, expected, rounding)
+
+    def total(forward):
+        return lambda vector, x: jnp.sum(jnp.sin(forward(unravel(vector), x)))
+
+    vector, unravel = ravel_pytree(double)
+    wide = jnp.asarray(x, jnp.float64)
+    fast, slow = (
+        jax.jit(jax.grad(total(f), argnums=(0, 1)))(vector, wide)
+        for f in (answers, lambda m, x: jax.vmap(m)(x))
+    )
+    for got, right in zip(fast, slow, strict=True):
+        close(got, right, 1e-12 * max(1.0, float(jnp.abs(right).max())))
+
+
+def test_answers_of_extreme_inputs_are_finite_and_a_nan_stays_one():
+    model = CONFIG.init(KEY)
+    for size in (0.0, 1e3):
+        y, slope = jax.value_and_grad(lambda x: jnp.sum(answers(model, x)))(
+            size * jnp.asarray(draw(6, 4, 5))
+        )
+        if size < 1e100:
+            assert np.isfinite(y)
+            assert np.isfinite(slope).all()
+    x = jnp.asarray(draw(6, 4, 5)).at[2, 0, 0].set(jnp.nan)
+    assert np.isnan(answers(model, x)).tolist() == [number == 2 for number in range(6)]
+
+
+def test_answers_of_any_other_model_are_its_own():
+    x = jnp.asarray(draw(6, 4, 5))
+    for config in (
+        BaselineConfig(20),
+        MultiLayerConfig(CONFIG),
+        dataclasses.replace(CONFIG, normaliser="sparsemax"),
+    ):
+        model = config.init(KEY)
+        assert (answers(model, x) == jax.vmap(model)(x)).all()
+    with pytest.raises(AttnlabError, match="expected \\(4, words\\)"):
+        answers(CONFIG.init(KEY), x.transpose(0, 2, 1))
 
 
 # Training and extreme inputs

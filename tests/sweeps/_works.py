@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from attnlab.sweeps import RunContext
+from attnlab.sweeps import RunContext, batched, keys_of
 
 
 @dataclass(frozen=True)
@@ -172,3 +172,44 @@ def deadly_to_parents(settings: Numbers, context: RunContext) -> xr.Dataset:
         os.kill(os.getppid(), signal.SIGKILL)
         time.sleep(1000)
     return numbers(settings, context)
+
+
+@functools.cache
+def _train_many(width: int, steps: int):
+    """``_train`` for many keys at once."""
+    import jax
+
+    return jax.jit(jax.vmap(_train(width, steps)))
+
+
+@batched(4)
+def descents(settings: list[Descent], contexts: list[RunContext]) -> list[xr.Dataset]:
+    """``descent``, four at once."""
+    assert (len(settings), len(contexts)) == (4, 4)
+    (width,) = {one.width for one in settings}
+    found = map(np.asarray, _train_many(width, settings[0].steps)(keys_of(contexts)))
+    return [
+        xr.Dataset({"loss": ("step", losses), "end": ("axis", end)})
+        for end, losses in zip(*found, strict=True)
+    ]
+
+
+@batched(4)
+def many_numbers(settings: list[Numbers], contexts: list[RunContext]) -> list[xr.Dataset]:
+    """``numbers``; a group with the label "fragile" raises if it holds seed 5 or 6."""
+    time.sleep(settings[0].seconds)
+    if settings[0].label == "fragile" and {5, 6} & {one.seed for one in settings}:
+        raise RuntimeError("the model diverged")
+    if settings[0].label == "slow" and 2 in {one.seed for one in settings}:
+        time.sleep(60)
+    return [numbers(one, context) for one, context in zip(settings, contexts, strict=True)]
+
+
+@batched(2)
+def too_few(settings: list[Numbers], contexts: list[RunContext]) -> list[xr.Dataset]:
+    return [numbers(settings[0], contexts[0])]
+
+
+@batched(2)  # type: ignore[arg-type]
+def one_setting(settings: Numbers, contexts: list[RunContext]) -> list[xr.Dataset]:
+    return []

@@ -153,7 +153,7 @@ def test_twenty_random_kills_leave_the_results_as_they_were(
     works, tmp_path, same_bits, client, monkeypatch
 ):
     monkeypatch.setattr(
-        _chunks, "_MOST_RUNS", 2
+        _chunks, "_MOST_CALLS", 2
     )  # small chunks: 90 runs then have at least 45 outcomes
     runs, draw, heard = 90, random.Random(7), 0
     moments, killed = set(draw.sample(range(1, 45), 20)), []

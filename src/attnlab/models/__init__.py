@@ -51,6 +51,7 @@ from attnlab.models._self_attention import (
     MultiLayerConfig,
     SelfAttention,
     SelfAttentionConfig,
+    answers,
     trained_parts,
 )
 from attnlab.models._teachers import (
@@ -99,4 +100,5 @@ __all__ = [
     "query_l1",
     "softplus",
     "toward",
+    "answers",
 ]

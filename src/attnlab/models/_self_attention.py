@@ -22,6 +22,7 @@ from attnlab.models._dense import (
     check_scale,
     check_sharpness,
     normal,
+    softplus,
 )
 from attnlab.models._normalisers import AbstractNormaliser, Normaliser, Softmax, as_normaliser
 
@@ -156,6 +157,126 @@ class SelfAttention(eqx.Module):
     def __call__(self, x: Float[Array, "t p"]) -> Output:
         """Output for one input."""
         return self.head(self.layer(x))
+
+
+def answers(model: Any, x: Float[Array, "samples ..."]) -> Float[Array, "samples ..."]:
+    """``jax.vmap(model)(x)``, for training: ``SelfAttention`` with softmax weights is computed for all
+    samples at once, two to four times as fast on CPUs.
+
+    Equal up to rounding. Its first derivative is taken in reverse mode only; for second
+    derivatives and forward mode use ``jax.vmap``.
+
+    >>> model = SelfAttentionConfig(embedding_dim=4, words=5).init(jax.random.key(0))
+    >>> x = jax.random.normal(jax.random.key(1), (7, 4, 5))
+    >>> bool(jnp.allclose(answers(model, x), jax.vmap(model)(x), rtol=1e-12))
+    True
+    """
+    # One sample at a time, as a vmap over a loss asks for, has no axis to be fast along.
+    if not isinstance(model, SelfAttention) or x.ndim != 3 or x.shape[0] == 1:
+        return jax.vmap(model)(x)
+    layer, head, normaliser = model.layer, model.head, model.layer.normaliser
+    d_q, t = layer.w_query.shape
+    samples, rows, p = x.shape
+    fits = rows == t and p * layer.w_value.shape[0] == head.w1.shape[0]  # or vmap raises the error
+    if not fits or not isinstance(normaliser, Softmax):
+        return jax.vmap(model)(x)
+    scale = layer.factor / (SCALES[layer.scale](d_q) * normaliser.temperature)
+    columns = x.transpose(1, 2, 0).reshape(t, p * samples)
+    q, k, v = (
+        (w @ columns).reshape(-1, p, samples)
+        for w in (scale * layer.w_query, layer.w_key, layer.w_value)
+    )
+    words = _attended(q, k, v).reshape(head.w1.shape[0], samples)  # vec of every sample
+    hidden = softplus(head.w1.T @ words, head.sharpness)
+    y = hidden.T @ head.w2
+    return y[:, 0] if head.w2.shape[1] == 1 else y
+
+
+# Words of all samples with the samples as the last axis: every sum below runs over words or
+# dimensions, and is written out term by term, so that XLA makes of it one loop of multiplications
+# and additions of neighbouring numbers. (It neither vectorises `jnp.sum` of a product nor a batched
+# product of tiny matrices.) z is the word that attends, j the word that it attends to.
+
+
+@jax.custom_vjp
+def _attended(
+    q: Float[Array, "d_q z n"], k: Float[Array, "d_q j n"], v: Float[Array, "d_v j n"]
+) -> Float[Array, "z d_v n"]:
+    """``Σ_j a_zj v_j`` with ``a_zj = e^{q_z·k_j} / Σ_i e^{q_z·k_i}``."""
+    return _attend(q, k, v)[0]
+
+
+def _attend(q: Array, k: Array, v: Array) -> tuple[Array, tuple[Array, ...]]:
+    e, is_fine = _exponentials(q, k)
+    mixed, one_over = jax.lax.cond(is_fine, _mixed, _mixed_shifted, e, q, k, v)
+    return mixed, (is_fine, e, q, k, v, mixed, one_over)
+
+
+def _attend_back(kept: tuple[Array, ...], slope: Float[Array, "z d_v n"]) -> tuple[Array, ...]:
+    return jax.lax.cond(kept[0], _slopes, _slopes_shifted, *kept[1:], slope)
+
+
+_attended.defvjp(_attend, _attend_back)
+
+
+def _exponentials(q: Array, k: Array) -> tuple[Float[Array, "z j n"], Array]:
+    """``e^{q_z·k_j}``, and whether their sums are far from overflow and underflow, so that a softmax
+    need not subtract its largest logit: that would take longer than all else.
+    """
+    e = jnp.exp(_sum([q[i][:, None] * k[i][None] for i in range(q.shape[0])]))
+    total = _sum([e[:, j] for j in range(e.shape[1])])
+    limit = jnp.sqrt(jnp.finfo(e.dtype).max) / 16
+    return e, jnp.all((total < limit) & (total > 1 / limit))  # false for nan
+
+
+def _shifted(q: Array, k: Array) -> Float[Array, "z j n"]:
+    """The same, divided by the largest of each word z."""
+    logits = jnp.einsum("izn,ijn->zjn", q, k)
+    return jnp.exp(logits - jnp.max(logits, axis=1, keepdims=True))
+
+
+def _mixed(e: Array, q: Array, k: Array, v: Array) -> tuple[Array, Array]:
+    """``Σ_j a_zj v_j``, and ``1 / Σ_j e_zj``."""
+    del q, k
+    one_over = 1 / _sum([e[:, j] for j in range(e.shape[1])])
+    mixed = _sum([e[:, j][:, None] * v[:, j][None] for j in range(e.shape[1])])
+    return mixed * one_over[:, None], one_over
+
+
+def _mixed_shifted(e: Array, q: Array, k: Array, v: Array) -> tuple[Array, Array]:
+    del e
+    return _mixed(_shifted(q, k), q, k, v)
+
+
+def _slopes(
+    e: Array, q: Array, k: Array, v: Array, mixed: Array, one_over: Array, slope: Array
+) -> tuple[Array, Array, Array]:
+    """The slopes with respect to q, k and v. That of a logit is ``a_zj (s_z·v_j − s_z·mixed_z)``."""
+    p, d_v = e.shape[1], v.shape[0]
+    scaled = slope * one_over[:, None]
+    level = _sum([scaled[:, i] * mixed[:, i] for i in range(d_v)])
+    gain = _sum([scaled[:, i][:, None] * v[i][None] for i in range(d_v)])
+    logits = e * (gain - level[:, None])
+    return (
+        _sum([logits[:, j][None] * k[:, j][:, None] for j in range(p)]),
+        _sum([logits[z][None] * q[:, z][:, None] for z in range(p)]),
+        _sum([e[z][None] * scaled[z][:, None] for z in range(p)]),
+    )
+
+
+def _slopes_shifted(
+    e: Array, q: Array, k: Array, v: Array, mixed: Array, one_over: Array, slope: Array
+) -> tuple[Array, Array, Array]:
+    del e
+    return _slopes(_shifted(q, k), q, k, v, mixed, one_over, slope)
+
+
+def _sum(terms: list[Array]) -> Array:
+    """The sum of arrays, by pairs: shorter chains, less rounding."""
+    while len(terms) > 1:
+        pairs = [one + other for one, other in zip(terms[::2], terms[1::2], strict=False)]
+        terms = pairs + terms[len(pairs) * 2 :]
+    return terms[0]
 
 
 class MultiLayer(eqx.Module):

@@ -4,6 +4,7 @@
 at a URL, by any executor (``InProcess``, ``Processes``, ``Cluster``), and ``Results`` reads them.
 """
 
+from attnlab.sweeps._batched import batched, keys_of
 from attnlab.sweeps._context import RunContext
 from attnlab.sweeps._load import load_function
 from attnlab.sweeps._plan import Plan
@@ -23,6 +24,8 @@ __all__ = [
     "Processes",
     "Results",
     "RunContext",
+    "batched",
+    "keys_of",
     "run_plan",
     "unlock",
 ]

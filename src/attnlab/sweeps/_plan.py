@@ -43,6 +43,12 @@ class Run:
     settings: Mapping[str, Any]
     hash: str
 
+    @cached_property
+    def kind(self) -> str:
+        """All settings but the seeds, as text: runs of one kind share compiled code."""
+        others = {name: v for name, v in self.settings.items() if not name.endswith("seed")}
+        return json.dumps(others, sort_keys=True)
+
     def context(self, root_seed: int) -> RunContext:
         """What the work function gets besides the settings."""
         return RunContext(root_seed=root_seed, index=self.index, hash=self.hash)
@@ -64,8 +70,9 @@ class Plan:
 
     ``work`` names an importable function ``work(settings, context)``, as
     ``"package.module:function"`` or ``"path/to/file.py:function"``; the annotation of its first
-    parameter is a frozen dataclass, whose fields ``base`` and ``grid`` give. Fields in neither take
-    their defaults. After construction ``base`` holds them all.
+    parameter is a frozen dataclass (a list of them if ``batched``), whose fields ``base`` and
+    ``grid`` give. Fields in neither take their defaults. After construction ``base`` holds them
+    all.
 
     Each run has a hash of its settings (the work function's name, all settings, root seed), from
     which its random key is made. It does not depend on the rest of the plan, nor on the work

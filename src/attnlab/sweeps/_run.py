@@ -127,11 +127,12 @@ def _compute(
 ) -> None:
     """Have the missing runs computed, and register every outcome."""
     plan, foreign = store.plan, store.foreign
-    chunks = Chunks(missing, executor.width)
+    batch = load_work(plan.work).batch
+    chunks = Chunks(missing, executor.width, batch or 1)
     done = 0
     with _progress_bar(progress) as bar, ExitStack() as stack:
         target = stack.enter_context(_writable_folder(store.folder, executor))
-        job = Job(plan.work, target, plan.root_seed, store.sources.current)
+        job = Job(plan.work, target, plan.root_seed, store.sources.current, batch)
         outcomes = stack.enter_context(closing(executor.outcomes(job, chunks, interrupt)))
         stale = sum(run.hash in foreign for run in missing)
         if stale and not bar.disable:

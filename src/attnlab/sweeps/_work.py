@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 from attnlab._errors import AttnlabError
-from attnlab.sweeps._context import RunContext
 from attnlab.sweeps._load import load_function, load_module
 from attnlab.sweeps._settings import SettingsType
 from attnlab.sweeps._source import Source, source_of
-
-Work = Callable[[Any, RunContext], Any]
 
 
 @dataclass(frozen=True)
@@ -22,13 +19,15 @@ class LoadedWork:
     """A work function, with the type of its settings and the source that it was loaded from.
 
     ``version`` is part of its runs' hashes, and so of their random keys: the attribute ``version``
-    of the function, by default 1.
+    of the function, by default 1. ``batch`` is how many runs ``batched`` declares that one call
+    computes, lists in and out; ``None`` for a function of one run.
     """
 
     name: str
-    function: Work
+    function: Callable[..., Any]
     settings: SettingsType
     version: int
+    batch: int | None
     source: Source
 
 
@@ -47,8 +46,9 @@ def load_work(name: str) -> LoadedWork:
     version = getattr(function, "version", 1)
     if type(version) is not int:
         raise AttnlabError(f"work {name!r}: version is {version!r}, expected a whole number")
-    settings = _settings_type(name, function)
-    found = LoadedWork(name, function, settings, version, _source(name))
+    batch: int | None = getattr(function, "batch", None)
+    settings = _settings_type(name, function, batch)
+    found = LoadedWork(name, function, settings, version, batch, _source(name))
     _loaded[module.__name__, attribute] = found
     return found
 
@@ -77,7 +77,7 @@ def work_identity(name: str) -> str:
     return f"{Path(target).name}:{attribute}" if target.endswith(".py") else name
 
 
-def _settings_type(name: str, function: Callable[..., Any]) -> SettingsType:
+def _settings_type(name: str, function: Callable[..., Any], batch: int | None) -> SettingsType:
     parameters = list(inspect.signature(function).parameters)
     kind = get_type_hints(function).get(parameters[0]) if parameters else None
     if len(parameters) < 2 or kind is None:
@@ -85,4 +85,11 @@ def _settings_type(name: str, function: Callable[..., Any]) -> SettingsType:
             f"work {name!r} takes ({', '.join(parameters)}): expected (settings: "
             "SomeFrozenDataclass, context), the first one annotated"
         )
+    if batch is not None:
+        if get_origin(kind) not in (list, Sequence) or len(get_args(kind)) != 1:
+            raise AttnlabError(
+                f"work {name!r} is batched and takes settings: {kind}: expected (settings: "
+                "list[SomeFrozenDataclass], contexts: list[RunContext])"
+            )
+        (kind,) = get_args(kind)
     return SettingsType(kind)

@@ -30,6 +30,7 @@ from attnlab.models import (
     StaticMask,
     Teacher,
     VacuousMask,
+    answers,
     evaluate,
     make_label_teacher,
     make_teacher,
@@ -402,7 +403,7 @@ class SampleLoss:
 
     def __call__(self, model: Any, batch: Any) -> Any:
         """The mean over a batch."""
-        outputs, y = jax.vmap(self.answer, (None, 0))(model, batch["x"]), batch["y"]
+        outputs, y = _answers(self.answer, model, batch["x"]), batch["y"]
         if jnp.issubdtype(y.dtype, jnp.floating):
             _expect(outputs.ndim == 1, "one number per input, for regression", outputs)
             return jnp.mean((outputs - y) ** 2)
@@ -425,7 +426,7 @@ class SampleMeasure:
     def __call__(self, model: Any, checks: Any) -> dict[str, Any]:
         """Both for one model."""
         test = checks["test"]
-        outputs, y = jax.vmap(self.answer, (None, 0))(model, test["x"]), test["y"]
+        outputs, y = _answers(self.answer, model, test["x"]), test["y"]
         if jnp.issubdtype(y.dtype, jnp.floating):
             score = jnp.mean((outputs - y) ** 2) / jnp.var(y)
         elif self.score == "accuracy":
@@ -433,6 +434,13 @@ class SampleMeasure:
         else:
             score = jnp.mean(predicted_labels(outputs, y) != y)
         return {"valid_loss": SampleLoss(self.answer)(model, checks["valid"]), self.score: score}
+
+
+def _answers(answer: Callable[[Any, Any], Any], model: Any, x: Any) -> Any:
+    """``answer(model, x)`` for every sample; all at once where a model is called and can do so."""
+    if answer is call and eqx.is_array(x):
+        return answers(model, x)
+    return jax.vmap(answer, (None, 0))(model, x)
 
 
 def predicted_labels(outputs: Any, y: Any) -> Any:

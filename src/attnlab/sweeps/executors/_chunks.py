@@ -5,11 +5,9 @@ The rules are the same wherever runs are computed.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from attnlab.sweeps._plan import Run
 from attnlab.sweeps.executors._executor import Job, Outcome
@@ -17,7 +15,7 @@ from attnlab.sweeps.store._manifest import Failure
 from attnlab.sweeps.store._store import save_failures
 
 _TARGET_SECONDS = 5.0
-_MOST_RUNS = 64
+_MOST_CALLS = 64  # of the work function, of which each computes one run or one group
 MOST_DEATHS = 3  # the first attempt and two more
 # A faulty run kills its own process, rarely the Dask worker that started it: workers die because
 # their machine is taken away. Many such deaths must not make faultless runs count as failed.
@@ -32,17 +30,18 @@ class Chunks:
     A chunk holds about five seconds of work, judged by the runs so far, so that writing it costs
     little and a killed process loses little. Runs that differ only in their seed are of one kind
     and share compiled code: ``take(after=…)`` continues with the kind of the worker's last chunk,
-    and gives different kinds to different workers.
+    and gives different kinds to different workers. Of a batched work function, a chunk holds whole
+    groups of ``batch`` runs of one kind, as far as there are so many left.
     """
 
-    def __init__(self, runs: Sequence[Run], workers: int):
+    def __init__(self, runs: Sequence[Run], workers: int, batch: int = 1):
         self._kinds: dict[str, deque[Run]] = {}
         for run in runs:
-            self._kinds.setdefault(_kind(run.settings), deque()).append(run)
+            self._kinds.setdefault(run.kind, deque()).append(run)
         self._claimed: set[str] = set()
-        self._left, self._workers = len(runs), workers
+        self._left, self._workers, self._batch = len(runs), workers, batch
         self._seconds: deque[float] = deque(maxlen=32)
-        self._size = 1
+        self._size = batch
 
     def __len__(self) -> int:
         return self._left
@@ -59,7 +58,7 @@ class Chunks:
             # The lower median, since only few runs compile.
             typical = sorted(self._seconds)[(len(self._seconds) - 1) // 2]
             wanted = math.ceil(_TARGET_SECONDS / max(typical, 1e-6))
-            self._size = max(1, min(wanted, 4 * self._size, _MOST_RUNS))
+            self._size = max(self._batch, min(wanted, 4 * self._size, _MOST_CALLS * self._batch))
 
     def take(self, after: Chunk | None = None) -> Chunk | None:
         """The next chunk for a worker whose last one was ``after``; ``None`` when all are handed
@@ -68,14 +67,17 @@ class Chunks:
         size = self._size
         if self._workers > 1:  # towards the end chunks shrink, so that all workers end together
             size = min(size, math.ceil(self._left / (2 * self._workers)))
+        # Groups that fit, at least one; a group that is not full takes as much time as a full one.
+        groups = max(1, size // self._batch)
         taken: list[Run] = []
-        last = _kind(after[-1].settings) if after else None
-        while len(taken) < size and self._kinds:
+        last = after[-1].kind if after else None
+        while groups and self._kinds:
             last = last if last in self._kinds else self._next_kind()
             self._claimed.add(last)
             waiting = self._kinds[last]
-            while waiting and len(taken) < size:
-                taken.append(waiting.popleft())
+            while waiting and groups:
+                taken += [waiting.popleft() for _ in range(min(self._batch, len(waiting)))]
+                groups -= 1
             if not waiting:
                 del self._kinds[last]
         self._left -= len(taken)
@@ -137,8 +139,14 @@ class Retries:
 
     def exceeded(self, runs: Chunk, slow: str | None, limit: float) -> list[Outcome]:
         """Of these runs, the one with the hash ``slow`` took longer than ``limit`` seconds; the
-        other runs are unaffected.
+        other runs are unaffected. Of a group that was computed in one call nobody knows which run
+        was slow: its runs are tried again one by one.
         """
+        started = 1 + next((i for i, run in enumerate(runs) if run.hash == slow), -1)
+        if self._job.batch is not None and started > 1:
+            self.waiting.extend((run,) for run in runs[:started])
+            self.put_back(runs[started:])
+            return []
         self.put_back(tuple(run for run in runs if run.hash != slow))
         cause = f"took longer than the time limit of {limit:g} s"
         no_traceback = "(none: its process was ended)"
@@ -156,9 +164,3 @@ class Retries:
         except OSError as error:
             return [Outcome((), (), (), refused=str(error))]
         return [Outcome((), tuple(failures), ())]
-
-
-def _kind(settings: Mapping[str, Any]) -> str:
-    """All settings but the seeds."""
-    others = {name: value for name, value in settings.items() if not name.endswith("seed")}
-    return json.dumps(others, sort_keys=True)

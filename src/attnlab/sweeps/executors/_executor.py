@@ -9,7 +9,7 @@ import threading
 import time
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,13 +33,14 @@ _TRACEBACK_CHARACTERS = 20_000
 @dataclass(frozen=True)
 class Job:
     """What every worker of a sweep must know; ``source`` is the hash of the code that the sweep was
-    started with.
+    started with, ``batch`` how many runs one call of a batched work function computes.
     """
 
     work: str
     folder: Path
     root_seed: int
     source: str
+    batch: int | None = None
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class AbstractExecutor(ABC):
     order.
 
     The process that computes a chunk also writes it to the store: ``Worker.compute`` does both. A
-    run must not depend on where it is computed, nor on the other runs of its chunk.
+    run must not depend on where it is computed, nor on the other runs of its chunk or group.
     """
 
     @property
@@ -180,15 +181,19 @@ class Worker:
         self._seconds: list[float] = []
 
     def compute(self, chunk: Iterable[Run], stopped: Callable[[], bool]) -> Outcome:
-        """Compute the runs one by one and store them; a run that raises is recorded as failed."""
+        """Compute the runs, one by one or in groups, and store them; a run that raises is recorded as
+        failed.
+        """
         try:
-            for run in chunk:
+            for group in _groups(chunk, self._work.batch or 1):
                 if stopped():
                     break
                 started = time.perf_counter()
-                result = self._attempt(run)
+                results = self._attempt(group)
+                seconds = (time.perf_counter() - started) / len(group)
                 with self.lock:
-                    self._collect(result, time.perf_counter() - started)
+                    for result in results:
+                        self._collect(result, seconds)
         except KeyboardInterrupt:
             if not stopped():
                 raise
@@ -214,16 +219,31 @@ class Worker:
         self._reset()
         return outcome
 
-    def _attempt(self, run: Run) -> Stack | Failure:
+    def _attempt(self, group: Sequence[Run]) -> list[Stack | Failure]:
+        """The results of a group. If it raises, its halves are tried: only runs that raise alone fail."""
         try:
-            settings = self._work.settings.build(run.settings)
-            with self._guard():
-                data = self._work.function(settings, run.context(self._job.root_seed))
-                return Stack.of_run(run.hash, data)
+            return self._call(group)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # even SystemExit: a work function must not end the sweep
-            return _failure(run, error, self._job.source)
+            if len(group) == 1:
+                return [_failure(group[0], error, self._job.source)]
+        half = len(group) // 2
+        return self._attempt(group[:half]) + self._attempt(group[half:])
+
+    def _call(self, group: Sequence[Run]) -> list[Stack | Failure]:
+        """Call the work function, a batched one always with as many runs: the last is repeated."""
+        work, batch = self._work, self._work.batch
+        calls: list[Any] = [work.settings.build(run.settings) for run in group]
+        contexts = [run.context(self._job.root_seed) for run in group]
+        with self._guard():
+            if batch is None:
+                data = [work.function(calls[0], contexts[0])]
+            else:
+                missing = batch - len(group)
+                calls, contexts = calls + calls[-1:] * missing, contexts + contexts[-1:] * missing
+                data = _one_for_each(work.function(calls, contexts), batch)
+            return [Stack.of_run(run.hash, one) for run, one in zip(group, data, strict=False)]
 
     def _collect(self, result: Stack | Failure, seconds: float) -> None:
         self._seconds.append(seconds)
@@ -239,6 +259,33 @@ class Worker:
         if self._stacks:
             self._blocks.append(save_runs(self._job.folder, self._stacks, self._job.source))
             self._stacks = []
+
+
+def _groups(runs: Iterable[Run], size: int) -> Iterator[list[Run]]:
+    """Neighbouring runs of one kind, at most so many. A full group is given at once: the runs after it
+    have not been asked for, which would count as starting them.
+    """
+    group: list[Run] = []
+    for run in runs:
+        if group and run.kind != group[0].kind:
+            yield group
+            group = []
+        group.append(run)
+        if len(group) == size:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _one_for_each(data: Any, batch: int) -> Sequence[Any]:
+    if not isinstance(data, Sequence) or len(data) != batch:
+        got = f"{len(data)} of them" if isinstance(data, Sequence) else type(data).__name__
+        raise AttnlabError(
+            f"the batched work function returned {got}: expected a list of {batch} data sets, one "
+            "for each entry of settings"
+        )
+    return data
 
 
 def _failure(run: Run, error: BaseException, source: str) -> Failure:

@@ -32,6 +32,7 @@ def job_message(job: Job, path: Iterable[str], *, announce: bool = False) -> byt
         "folder": absolute_name(job.folder),
         "root_seed": job.root_seed,
         "source": job.source,
+        "batch": job.batch,
     }
     return message("job", job=about, path=list(path), announce=announce)
 
@@ -55,7 +56,7 @@ def outcome_message(outcome: Outcome) -> bytes:
 def read_job(content: dict[str, Any]) -> Job:
     """The inverse of ``job_message``."""
     about = content["job"]
-    return Job(about["work"], place(about["folder"]), about["root_seed"], about["source"])
+    return Job(**{**about, "folder": place(about["folder"])})
 
 
 def read_chunk(content: dict[str, Any]) -> tuple[Run, ...]:

@@ -61,6 +61,7 @@ class WorkerProcess:
         os.set_blocking(self.output.fileno(), False)
         self._incomplete_line = b""
         self._limit: float | None = None
+        self._in_groups = False
         self._run_started_at: float | None = None
         self._runs_started = 0
         self._ending: tuple[str, str] | None = None
@@ -73,6 +74,7 @@ class WorkerProcess:
     ) -> None:
         """Start a job; a run that takes longer than ``limit`` seconds makes it ``is_overdue``."""
         self.is_ready, self.last_chunk, self._limit = False, None, limit
+        self._in_groups = job.batch is not None
         path = sys.path if path is None else path
         self.send(_messages.job_message(job, path, announce=limit is not None))
 
@@ -101,8 +103,8 @@ class WorkerProcess:
 
     @property
     def is_overdue(self) -> bool:
-        """Whether the current run takes longer than the time limit; loading and storing do not
-        count.
+        """Whether the current run, or group, takes longer than the time limit; loading does not count,
+        and storing only after a group.
         """
         if self._limit is None or self._run_started_at is None:
             return False
@@ -119,6 +121,8 @@ class WorkerProcess:
         *lines, self._incomplete_line = (self._incomplete_line + data).split(b"\n")
         messages = [json.loads(text) for text in lines]
         for message in messages:
+            if message["type"] == "storing" and self._in_groups:
+                continue  # said when the last group is complete, which is then only started
             starts_run = message["type"] == "run"
             self._run_started_at = time.monotonic() if starts_run else None
             self._runs_started += starts_run
