@@ -113,7 +113,7 @@ def make_problem(s: PointSettings, key: jax.Array) -> Made:
     starts = jnp.stack([problem.flatten(model) for model in models])
 
     def error(theta: Any) -> float:
-        return float(_error(problem, theta, test, s.classes))
+        return float(_error(problem, theta, test, bool(s.classes)))
 
     return Made(problem, starts, error)
 
