@@ -1,8 +1,8 @@
 """Build the compiled row-sum kernel; everything else is in ``pyproject.toml``.
 
 The extension is optional: without a C++ compiler the package installs all the same and sums rows
-with XLA's own gather and scatter, several times slower (``attnlab.models.kernel()`` says which one
-is in use).
+with XLA's own operations, several times slower (``attnlab.models.kernel()`` says which kernel is in
+use, and why).
 """
 
 from pathlib import Path
@@ -16,7 +16,10 @@ setup(
             "attnlab.models._native",
             sources=["src/attnlab/models/_native.cc"],
             include_dirs=[str(Path(jaxlib.__file__).parent / "include")],
-            extra_compile_args=["-std=c++17", "-O2", "-ffp-contract=off", "-w"],
+            # -O3: GCC 12 vectorises loops of unknown length only there. -ffp-contract=off: the same
+            # results on every machine. -g0 and -s: a binary of 0.2 instead of 2.7 MB.
+            extra_compile_args=["-std=c++17", "-O3", "-ffp-contract=off", "-g0", "-w"],
+            extra_link_args=["-s"],
             language="c++",
             optional=True,
         )

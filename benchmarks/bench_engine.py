@@ -88,11 +88,27 @@ def measure() -> list[dict[str, object]]:
     topic = TopicTask().sample(4000, key=jax.random.key(0))
     text_name, text = text_corpus()
     cases = [
-        ("topic FC", topic, {"head": "fixed"}, 20.0, 1.5, 60, 4),
-        ("topic TC", topic, {"head": "linear"}, 20.0, 1.5, 60, 4),
-        ("topic TL", topic, {"head": "two_layer"}, 16.0, None, 60, 4),
-        (f"{text_name} FC d=200", text, {"head": "fixed", "embedding_dim": 200}, 150.0, 1.0, 60, 1),
-        (f"{text_name} TC d=100", text, {"head": "linear", "embedding_dim": 100}, 40.0, 1.5, 30, 1),
+        ("topic FC", topic, {"head": "fixed"}, 60.0, 1.5, 60, 4),
+        ("topic TC", topic, {"head": "linear"}, 50.0, 1.5, 60, 4),
+        ("topic TL", topic, {"head": "two_layer"}, 28.0, None, 60, 4),
+        (
+            f"{text_name} FC d=200",
+            text,
+            {"head": "fixed", "embedding_dim": 200},
+            1100.0,
+            1.0,
+            60,
+            1,
+        ),
+        (
+            f"{text_name} TC d=100",
+            text,
+            {"head": "linear", "embedding_dim": 100},
+            220.0,
+            1.5,
+            30,
+            1,
+        ),
     ]
     _same_work(topic, plain_steps, algebra_steps)
     lines = []

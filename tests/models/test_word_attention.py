@@ -6,10 +6,12 @@ import optax
 import pytest
 
 from attnlab._errors import AttnlabError
+from attnlab.data import Corpus
 from attnlab.models import (
     Incidence,
     LinearHead,
     WordAttentionConfig,
+    _incidence,
     attention_of,
     attention_weights,
     cast,
@@ -55,7 +57,7 @@ def test_the_compiled_kernel_is_there():
     """Everything promised about speed rests on it; a machine without a compiler should know that it
     is slow.
     """
-    assert kernel() == "native"
+    assert kernel() == ("native", "compiled at installation")
 
 
 _pooled = jax.jit(pooled_logits)
@@ -238,6 +240,52 @@ def test_a_seed_is_the_same_start_in_both_types():
 def test_bad_settings_are_refused_in_words(settings, message):
     with pytest.raises(AttnlabError, match=message):
         WordAttentionConfig(words=5, classes=2, **settings)
+
+
+def test_the_kernel_says_why_it_is_in_use(monkeypatch):
+    monkeypatch.setenv("ATTNLAB_KERNEL", "xla")
+    assert kernel() == ("xla", "forced by ATTNLAB_KERNEL=xla")
+    monkeypatch.setenv("ATTNLAB_KERNEL", "")
+    monkeypatch.setattr(_incidence, "_why_not_native", lambda: "the compiled kernel was not built")
+    assert str(kernel()) == "xla: the compiled kernel was not built"
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert kernel().why == "JAX runs on 'gpu', and the compiled kernel only on the CPU"
+    monkeypatch.setenv("ATTNLAB_KERNEL", "native")
+    with pytest.raises(AttnlabError, match="ATTNLAB_KERNEL=native, but JAX runs on 'gpu'"):
+        kernel()
+
+
+@pytest.mark.usefixtures("_kernel")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("columns", [1, 2, 3, 5, 7, 8, 11, 16, 19])
+def test_sums_of_rows_equal_the_dense_product(columns, dtype):
+    """Any number of columns, counts above one, a word in no sentence, one run and several."""
+    rng = np.random.default_rng(columns)
+    dense = rng.poisson(0.7, (12, 9))
+    dense[:, 0], dense[:, 4] = 1, 0
+    rows, words = np.nonzero(dense)
+    repeats = dense[rows, words]
+    corpus = Corpus.from_pairs(
+        np.repeat(rows, repeats),
+        np.repeat(words, repeats),
+        np.arange(12) % 2,
+        vocabulary=[f"w{i}" for i in range(9)],
+        classes=("0", "1"),
+    )
+    incidence = Incidence.of(corpus, dtype)
+    tables = jnp.asarray(rng.normal(size=(3, 9, columns)), dtype)
+    tolerance = 1e-5 if dtype == "float32" else 1e-13
+    together = jax.vmap(incidence.sentence_sums)(tables)
+    for table, batched in zip(tables, together, strict=True):
+        alone = incidence.sentence_sums(table)
+        close(alone, dense @ np.asarray(table, np.float64), tolerance)
+        assert (alone == batched).all()
+    back = incidence.word_sums(together[0])
+    close(back, dense.T @ np.asarray(together[0], np.float64), tolerance)
+    e = jnp.exp(tables[0, :, 0])
+    weighted = np.asarray(e[:, None] * tables[1], np.float64)
+    expected = (dense @ weighted) / (dense @ np.asarray(e, np.float64))[:, None]
+    close(incidence.pool(e, tables[1])[0], expected, 10 * tolerance)
 
 
 def test_an_unknown_kernel_is_refused(monkeypatch):

@@ -38,35 +38,70 @@ void WithColumns(int64_t columns, Body body) {
   }
 }
 
-// sum[0..columns) += scale * entry, in packs of 16 bytes where the number of columns is known.
+// The sum of scaled rows. With a known number of columns it stays in registers, in packs of 16 bytes, a half pack and a
+// single number; written to memory at every addition, it would cost a store and a load each time.
 template <typename T, int kColumns>
-inline void Add(T* sum, T scale, const T* entry, int64_t columns) {
+struct Sum {
+  static constexpr int kLanes = 16 / sizeof(T), kPacks = kColumns / kLanes, kRest = kColumns % kLanes;
+  static constexpr int kHalf = kRest >= 2 ? 2 : 0, kSingle = kRest - kHalf;
   typedef T Pack __attribute__((vector_size(16)));
-  constexpr int kLanes = 16 / sizeof(T);
-  constexpr int kPacks = kColumns / kLanes;
-  for (int j = 0; j < kPacks; ++j) {
-    Pack value, total;
-    std::memcpy(&value, entry + j * kLanes, sizeof(Pack));
-    std::memcpy(&total, sum + j * kLanes, sizeof(Pack));
-    total += scale * value;
-    std::memcpy(sum + j * kLanes, &total, sizeof(Pack));
+  typedef T Half __attribute__((vector_size(2 * sizeof(T))));
+  Pack packs[kPacks + 1] = {};
+  Half half = {};
+  T single = T(0);
+
+  Sum(T*, int64_t) {}
+
+  inline void Add(T scale, const T* entry) {
+#pragma GCC unroll 8
+    for (int j = 0; j < kPacks; ++j) {
+      Pack value;
+      std::memcpy(&value, entry + j * kLanes, sizeof(Pack));
+      packs[j] += scale * value;
+    }
+    if constexpr (kHalf != 0) {
+      Half value;
+      std::memcpy(&value, entry + kPacks * kLanes, sizeof(Half));
+      half += scale * value;
+    }
+    if constexpr (kSingle != 0) single += scale * entry[kColumns - 1];
   }
-  const int64_t end = kColumns == 0 ? columns : kColumns;
-  for (int64_t j = kPacks * kLanes; j < end; ++j) sum[j] += scale * entry[j];
-}
+
+  inline void Store(T* out) const {
+    std::memcpy(out, packs, kPacks * sizeof(Pack));
+    if constexpr (kHalf != 0) std::memcpy(out + kPacks * kLanes, &half, sizeof(Half));
+    if constexpr (kSingle != 0) out[kColumns - 1] = single;
+  }
+};
+
+// With any number of columns, the sum is kept where it is to be stored.
+template <typename T>
+struct Sum<T, 0> {
+  T* sum;
+  int64_t columns;
+
+  Sum(T* out, int64_t number) : sum(out), columns(number) {
+    for (int64_t j = 0; j < columns; ++j) sum[j] = T(0);
+  }
+
+  inline void Add(T scale, const T* __restrict__ entry) {
+    T* __restrict__ to = sum;
+    for (int64_t j = 0; j < columns; ++j) to[j] += scale * entry[j];
+  }
+
+  inline void Store(T*) const {}
+};
 
 // out[r] = sum_k c_k table[id_k] over the entries k of row r.
 template <typename T, int kColumns>
 void SumRows(const int32_t* offsets, const int32_t* ids, const T* counts, const T* table, T* out, int64_t rows,
              int64_t columns) {
-  T local[kColumns + 1];
+  if (kColumns != 0) columns = kColumns;
   for (int64_t r = 0; r < rows; ++r) {
-    T* sum = kColumns == 0 ? out + r * columns : local;
-    for (int64_t j = 0; j < columns; ++j) sum[j] = T(0);
-    for (int32_t k = offsets[r]; k < offsets[r + 1]; ++k) {
-      Add<T, kColumns>(sum, counts[k], table + static_cast<int64_t>(ids[k]) * columns, columns);
-    }
-    if (kColumns != 0) std::memcpy(out + r * columns, sum, columns * sizeof(T));
+    Sum<T, kColumns> sum(out + r * columns, columns);
+    const int32_t end = offsets[r + 1];
+    for (int32_t k = offsets[r]; k < end; ++k) sum.Add(counts[k], table + static_cast<int64_t>(ids[k]) * columns);
+    sum.Store(out + r * columns);
   }
 }
 
@@ -98,18 +133,20 @@ ffi::Error RowSums(ffi::Buffer<ffi::S32> offsets, ffi::Buffer<ffi::S32> ids, ffi
 template <typename T, int kColumns>
 void Pool(const int32_t* offsets, const int32_t* ids, const T* counts, const T* e, const T* table, T* pooled, T* mass,
           int64_t sentences, int64_t columns) {
-  T local[kColumns + 1];
+  if (kColumns != 0) columns = kColumns;
   for (int64_t n = 0; n < sentences; ++n) {
-    T* sum = kColumns == 0 ? pooled + n * columns : local;
-    for (int64_t j = 0; j < columns; ++j) sum[j] = T(0);
+    T* out = pooled + n * columns;
+    Sum<T, kColumns> sum(out, columns);
     T total = T(0);
-    for (int32_t k = offsets[n]; k < offsets[n + 1]; ++k) {
+    const int32_t end = offsets[n + 1];
+    for (int32_t k = offsets[n]; k < end; ++k) {
       const T weight = counts[k] * e[ids[k]];
       total += weight;
-      Add<T, kColumns>(sum, weight, table + static_cast<int64_t>(ids[k]) * columns, columns);
+      sum.Add(weight, table + static_cast<int64_t>(ids[k]) * columns);
     }
+    sum.Store(out);
     const T inverse = T(1) / total;
-    for (int64_t j = 0; j < columns; ++j) pooled[n * columns + j] = sum[j] * inverse;
+    for (int64_t j = 0; j < columns; ++j) out[j] *= inverse;
     mass[n] = total;
   }
 }
@@ -118,17 +155,21 @@ void Pool(const int32_t* offsets, const int32_t* ids, const T* counts, const T* 
 template <typename T, int kColumns>
 void PoolGradient(const int32_t* offsets, const int32_t* ids, const T* counts, const T* e, const T* table, const T* t,
                   const T* r, T* ds, T* dtable, int64_t words, int64_t columns) {
-  T local[kColumns + 1];
+  if (kColumns != 0) columns = kColumns;
   for (int64_t w = 0; w < words; ++w) {
-    T* sum = kColumns == 0 ? dtable + w * columns : local;
-    for (int64_t j = 0; j < columns; ++j) sum[j] = T(0);
+    T* out = dtable + w * columns;
+    Sum<T, kColumns> sum(out, columns);
     T total = T(0);
-    for (int32_t k = offsets[w]; k < offsets[w + 1]; ++k) {
+    const int32_t end = offsets[w + 1];
+    for (int32_t k = offsets[w]; k < end; ++k) {
       total += counts[k] * t[ids[k]];
-      Add<T, kColumns>(sum, counts[k], r + static_cast<int64_t>(ids[k]) * columns, columns);
+      sum.Add(counts[k], r + static_cast<int64_t>(ids[k]) * columns);
     }
-    for (int64_t j = 0; j < columns; ++j) total += table[w * columns + j] * sum[j];
-    for (int64_t j = 0; j < columns; ++j) dtable[w * columns + j] = e[w] * sum[j];
+    sum.Store(out);
+    for (int64_t j = 0; j < columns; ++j) {
+      total += table[w * columns + j] * out[j];
+      out[j] *= e[w];
+    }
     ds[w] = e[w] * total;
   }
 }

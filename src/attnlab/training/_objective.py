@@ -31,7 +31,7 @@ from attnlab.models import (
     pool_tokens,
     too_wide,
 )
-from attnlab.training._problem import AbstractFrame, AbstractObjective, Evaluation, Trained
+from attnlab.training._problem import AbstractFrame, AbstractObjective, Evaluation, Outer, Trained
 
 Rows = Int[Array, "rows"] | None
 
@@ -201,11 +201,18 @@ class FreeValues(AbstractValues):
         return embeddings if projection is None else embeddings @ projection
 
     def gradient(self, trained: Trained, dtable: Array, dhead: PyTree) -> Trained:
-        """``∂L/∂E = ∂L/∂U·Wᵀ`` and ``∂L/∂W = Eᵀ·∂L/∂U`` plus the gradient of the head's rest."""
-        _, pull = jax.vjp(self.table, trained)
-        (gradient,) = pull(dtable)
+        """``∂L/∂E = ∂L/∂U·Wᵀ`` (as its factors) and ``∂L/∂W = Eᵀ·∂L/∂U`` plus the gradient of the head's rest."""
+        projection = self.head(trained).projection()
+        gradient: dict[str, Any] = {}
+        if "embeddings" in self.parts:
+            gradient["embeddings"] = dtable if projection is None else Outer(dtable, projection)
         if "head" in self.parts:
-            gradient["head"] = jax.tree.map(jnp.add, gradient["head"], dhead)
+            gradient["head"] = dhead
+            if projection is not None:
+                _, pull = jax.vjp(lambda t: self.head(t).projection(), trained)
+                # In this order XLA reads the embeddings as they are stored; Eᵀ dtable transposes a copy.
+                (first,) = pull((dtable.T @ self.embeddings(trained)).T)
+                gradient["head"] = jax.tree.map(jnp.add, first["head"], dhead)
         return gradient
 
     def gradient_square(self, gradient: Trained) -> Array:

@@ -6,9 +6,25 @@ import abc
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import equinox as eqx
+import jax
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 Trained = PyTree[Float[Array, "..."]]
+
+
+class Outer(eqx.Module):
+    """The product ``left @ right.T``, kept as its factors.
+
+    A gradient by embeddings has this form, with fewer columns than the embeddings have. Multiplied
+    where the update uses it, it is never written to memory.
+    """
+
+    left: Float[Array, "rows columns"]
+    right: Float[Array, "d columns"]
+
+    def product(self) -> Float[Array, "rows d"]:
+        """The product."""
+        return self.left @ self.right.T
 
 
 class Evaluation(NamedTuple):
@@ -18,9 +34,18 @@ class Evaluation(NamedTuple):
     """
 
     loss: Float[Array, ""]
-    gradient: Trained
+    factors: PyTree
     context_term: Float[Array, "words"] | None
     wide: Bool[Array, ""]
+
+    @property
+    def gradient(self) -> Trained:
+        """The gradient; ``factors`` has some of its arrays as an ``Outer``."""
+        return jax.tree.map(
+            lambda leaf: leaf.product() if isinstance(leaf, Outer) else leaf,
+            self.factors,
+            is_leaf=lambda leaf: isinstance(leaf, Outer),
+        )
 
 
 class AbstractFrame(eqx.Module):

@@ -125,7 +125,7 @@ def train(
         settings.step_size,
     )
     attrs = {
-        "kernel": kernel(),
+        "kernel": kernel().name,
         "coordinates": "reduced" if job.reduced else "explicit",
         "corpus": corpus.content_hash,
         "normaliser": normaliser.name,
