@@ -154,9 +154,8 @@ def _sum_rows(
     if which == "native":
         return _native("row_sums", (shape,), offsets, ids, weights, table)[0]
     if table.shape[-1] >= _BCSR_COLUMNS:
-        if (
-            table.ndim > 2
-        ):  # One run after the other, so that a run's sums are those of the run alone.
+        # One run after the other, so that a run's sums are those of the run alone.
+        if table.ndim > 2:
             return jax.lax.map(
                 lambda one: _sum_rows(one, offsets, ids, rows, weights, which=which), table
             )
