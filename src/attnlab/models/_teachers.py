@@ -238,7 +238,9 @@ def evaluate(
 
 
 @eqx.filter_jit
-def _evaluate_block(model: Any, x: Float[Array, "block ..."]) -> Float[Array, "block ..."]:
+def _evaluate_block(
+    model: Any, x: Float[Array | np.ndarray, "block ..."]
+) -> Float[Array, "block ..."]:
     return jax.vmap(model)(x)
 
 
