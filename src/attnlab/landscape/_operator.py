@@ -29,8 +29,8 @@ def groups(problem: Problem) -> dict[str, int]:
     {'layer.w_query': 2, 'layer.w_key': 2, 'layer.w_value': 6, 'head.w1': 54, 'head.w2': 6}
     """
     sizes: dict[str, int] = {}
-    for name in problem.names:
-        sizes[name] = sizes.get(name, 0) + 1
+    for name, shape in problem.arrays:
+        sizes[name] = sizes.get(name, 0) + math.prod(shape)
     return sizes
 
 
@@ -44,7 +44,7 @@ def places_of(problem: Problem, group: str | None) -> Places:
         raise AttnlabError(
             f"group={group!r}: no parameters of that name; expected one of {', '.join(names)}"
         )
-    return jnp.asarray(np.flatnonzero([name in chosen for name in problem.names]), jnp.int32)
+    return jnp.asarray(np.flatnonzero(np.isin(problem.names, list(chosen))), jnp.int32)
 
 
 def size_of(problem: Problem, places: Places) -> int:
@@ -97,9 +97,9 @@ def pieces(problem: Problem) -> list[Piece]:
     """The arrays of the parameters, in their order."""
     found: list[Piece] = []
     begin = 0
-    for leaf in jax.tree.leaves(problem.unravel(problem.start)):
-        found.append(Piece(problem.names[begin], begin, leaf.shape))
-        begin += leaf.size
+    for name, shape in problem.arrays:
+        found.append(Piece(name, begin, shape))
+        begin += math.prod(shape)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
@@ -44,7 +46,6 @@ class Problem(eqx.Module):
     loss: Loss = eqx.field(static=True)
     unravel: Callable[[Array], PyTree] = eqx.field(static=True)
     l2: Float[Array, ""]
-    names: tuple[str, ...] = eqx.field(static=True)
 
     @classmethod
     def of(
@@ -79,13 +80,27 @@ class Problem(eqx.Module):
             loss,
             unravel,
             jnp.asarray(l2, start.dtype),
-            _names(moving),
         )
 
     @property
     def parameters(self) -> int:
         """The number of parameters."""
         return self.start.shape[0]
+
+    @property
+    def arrays(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Name and shape of each trained array, in the order of θ."""
+        moving = jax.eval_shape(self.unravel, self.start)
+        return [
+            (jax.tree_util.keystr(path, simple=True, separator="."), leaf.shape)
+            for path, leaf in jax.tree_util.tree_leaves_with_path(moving)
+        ]
+
+    @property
+    def names(self) -> np.ndarray:
+        """The name of the array of each parameter."""
+        names, shapes = zip(*self.arrays, strict=True)
+        return np.repeat(names, [math.prod(shape) for shape in shapes])
 
     @property
     def trained(self) -> PyTree:
@@ -183,11 +198,3 @@ def usual_loss(data: Any) -> Loss:
         if jnp.issubdtype(jnp.asarray(data["y"]).dtype, jnp.floating)
         else cross_entropy
     )
-
-
-def _names(moving: PyTree) -> tuple[str, ...]:
-    """The name of the array of each parameter."""
-    names: list[str] = []
-    for path, leaf in jax.tree_util.tree_leaves_with_path(moving):
-        names += [jax.tree_util.keystr(path, simple=True, separator=".")] * leaf.size
-    return tuple(names)

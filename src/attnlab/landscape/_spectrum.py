@@ -208,8 +208,9 @@ def extremes(
             "max_depth"
         )
     accepted = _TOLERANCE[str(kind)] if tolerance is None else tolerance
-    start = jax.random.normal(jax.random.key(seed), (size,), kind)
     steps = min(max(depth, 2 * k), size)
+    _check_memory(steps, size, kind.itemsize)
+    start = jax.random.normal(jax.random.key(seed), (size,), kind)
     while True:
         _check_memory(steps, size, kind.itemsize)
         values, residuals, vectors = map(

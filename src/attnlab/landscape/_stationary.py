@@ -247,7 +247,7 @@ def _labelled(
         np.where(away & (float(problem.l2) == 0), "weights escape", "not converged"),
     )
     found = found.assign(status=("start", status)).assign_coords(
-        start=np.arange(len(points)), name=("parameter", np.array(problem.names))
+        start=np.arange(len(points)), name=("parameter", problem.names)
     )
     return found.assign(method=found["method"].astype(str)).assign_attrs(
         l2=float(problem.l2), tolerance=tolerance, method=method

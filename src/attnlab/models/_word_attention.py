@@ -196,7 +196,7 @@ def literal_logits(
     *,
     normaliser: AbstractNormaliser | None = None,
 ) -> Float[Array, "sentences classes"]:
-    """Logits straight from the equation, word by word: a slow oracle.
+    """Logits straight from the equation, sentence by sentence: a slow oracle.
 
     ``normaliser`` replaces the model's own.
     """
@@ -205,13 +205,8 @@ def literal_logits(
     for n in range(len(corpus)):
         span = slice(corpus.offsets[n], corpus.offsets[n + 1])
         tokens = np.repeat(corpus.words[span], corpus.counts[span])
-        scores = jnp.stack([jnp.dot(model.query, model.keys[w]) for w in tokens])
-        attention = normaliser(scores)
-        context = sum(
-            (a * model.embeddings[w] for a, w in zip(attention, tokens, strict=True)),
-            start=0 * model.embeddings[0],
-        )
-        logits.append(model.head(context))
+        attention = normaliser(model.keys[tokens] @ model.query)
+        logits.append(model.head(attention @ model.embeddings[tokens]))
     return jnp.stack(logits)
 
 
