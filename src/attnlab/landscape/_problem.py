@@ -30,7 +30,7 @@ class Problem(eqx.Module):
     - ``trained(model)``: filter of what is trained; by default every floating array outside
       ``Frozen`` modules.
 
-    The given model is never changed.
+    The given model is never changed. Loss and derivatives are compiled programs.
 
     >>> from attnlab.models import BaselineConfig
     >>> model = BaselineConfig(numbers=3, hidden=2).init(jax.random.key(0))
@@ -129,24 +129,29 @@ class Problem(eqx.Module):
             )
         return theta
 
+    @eqx.filter_jit
     def value(self, theta: Float[Array, "parameters"]) -> Float[Array, ""]:
         """``L(θ)``."""
         return self.plain(theta) + 0.5 * self.l2 * jnp.vdot(theta, theta)
 
+    @eqx.filter_jit
     def plain(self, theta: Float[Array, "parameters"]) -> Float[Array, ""]:
         """The loss without the penalty."""
         return self.loss(self.model(theta), self.data)
 
+    @eqx.filter_jit
     def gradient(self, theta: Float[Array, "parameters"]) -> Float[Array, "parameters"]:
         """``∇L(θ)``."""
         return jax.grad(self.value)(theta)
 
+    @eqx.filter_jit
     def hvp(
         self, theta: Float[Array, "parameters"], vector: Float[Array, "parameters"]
     ) -> Float[Array, "parameters"]:
         """``∇²L(θ) v``, by forward over reverse differentiation."""
         return jax.jvp(self.gradient, (theta,), (vector,))[1]
 
+    @eqx.filter_jit
     def hessian(self, theta: Float[Array, "parameters"]) -> Float[Array, "parameters parameters"]:
         """``∇²L(θ)``, symmetric to the last bit."""
         h = jax.lax.map(

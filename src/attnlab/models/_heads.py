@@ -10,6 +10,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Key, PyTree
 
 from attnlab._errors import AttnlabError
@@ -158,8 +159,7 @@ def make_head(
 
     if kind == "fixed":
         weight = jax.random.normal(key, (d, classes), jnp.float64)
-        diagonal = jnp.arange(min(d, classes))
-        return LinearHead(weight.at[diagonal, diagonal].set(1.0) * scale)
+        return LinearHead(jnp.where(np.eye(d, classes, dtype=bool), 1.0, weight) * scale)
     if kind == "linear":
         return LinearHead(uniform(0, (d, classes), d))
     if kind == "two_layer":

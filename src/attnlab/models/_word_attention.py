@@ -210,6 +210,7 @@ def literal_logits(
     return jnp.stack(logits)
 
 
+@eqx.filter_jit
 def pooled_logits(model: WordAttention, incidence: Incidence) -> Float[Array, "sentences classes"]:
     """Logits by projecting once and pooling with a sparse product.
 
