@@ -201,12 +201,13 @@ def literal_logits(
     ``normaliser`` replaces the model's own.
     """
     normaliser = model.normaliser if normaliser is None else normaliser
+    keys, embeddings = jnp.asarray(model.keys), jnp.asarray(model.embeddings)
     logits = []
     for n in range(len(corpus)):
         span = slice(corpus.offsets[n], corpus.offsets[n + 1])
         tokens = np.repeat(corpus.words[span], corpus.counts[span])
-        attention = normaliser(model.keys[tokens] @ model.query)
-        logits.append(model.head(attention @ model.embeddings[tokens]))
+        attention = normaliser(keys[tokens] @ model.query)
+        logits.append(model.head(attention @ embeddings[tokens]))
     return jnp.stack(logits)
 
 
