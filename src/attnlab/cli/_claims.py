@@ -26,15 +26,21 @@ def claims(
     """
     chosen = resolve(names or (), corpus=ROTTEN_TOMATOES)
     if json:
-        fields = ("id", "title", "statement", "source", "how_measured", "refuted_by", "expected")
-        print_json([{field: getattr(claim, field) for field in fields} for claim in chosen])
+        fields = ("id", "title", "statement", "how_measured", "refuted_by", "expected")
+        print_json(
+            [
+                {field: getattr(claim, field) for field in fields}
+                | {"source": claim.source.words, "source_kind": claim.source.kind}
+                for claim in chosen
+            ]
+        )
         return
     console = Console()
     for claim in chosen:
         console.print(f"[bold]{escape(claim.id)}[/]  {escape(claim.title)}", highlight=False)
         for label, text in (
             ("claim", claim.statement),
-            ("source", claim.source),
+            ("source", claim.source.words),
             ("measured", claim.how_measured),
             ("refuted by", claim.refuted_by),
             ("controls", "; ".join(c.id for c in claim.controls)),

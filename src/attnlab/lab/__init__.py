@@ -30,6 +30,7 @@ from attnlab.lab._criterion import (
 )
 from attnlab.lab._experiment import Answers, Bench, Experiment, Interrupted, TextTable, digest
 from attnlab.lab._settings import Field, Option, Settings, options
+from attnlab.lab._source import Provenance, Source
 from attnlab.lab._sweep import Grid, Scale, Sweep
 from attnlab.lab._tables import Data, Table, Variable, variable
 
@@ -62,8 +63,10 @@ __all__ = [
     "Experiment",
     "Grid",
     "Option",
+    "Provenance",
     "Record",
     "Settings",
+    "Source",
     "Sweep",
     "Table",
     "every_run",

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import attnlab as al
 from attnlab._errors import AttnlabError
 from attnlab.lab._criterion import ON_AVERAGE, Criterion, CriterionResult, Verdict
+from attnlab.lab._source import Provenance, Source
 from attnlab.lab._sweep import Sweep
 from attnlab.lab._tables import Data
 from attnlab.report import Figure
@@ -32,7 +33,7 @@ class Control:
             raise AttnlabError(f"control {self.id!r} has no criterion: it could not come out wrong")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Claim:
     """A statement, the sweeps that it needs, what is compared, and what would refute it.
 
@@ -40,6 +41,11 @@ class Claim:
     control does not come out as it should; without data it is not run. A ``table`` asks one
     question of many settings: every criterion has its own verdict, the whole is only reported.
 
+    A criterion that every control fulfils as well tells nothing apart: a claim does not hold by such
+    criteria alone.
+
+    - ``source``: who says it, we by default. ``provenance``: when thresholds and expectation
+      were set, unless a criterion has a provenance of its own.
     - ``figures(data)`` draws it; without figures a page shows every criterion run by run.
     - ``rank`` orders the claims of a paper; ``options``: what the command that reproduces it needs
       besides its id.
@@ -48,7 +54,7 @@ class Claim:
     id: str
     title: str
     statement: str
-    source: str
+    source: Source = Source("ours")
     sweeps: tuple[Sweep, ...]
     criteria: tuple[Criterion, ...]
     controls: tuple[Control, ...]
@@ -60,6 +66,7 @@ class Claim:
     table: bool = False
     rank: int = 1000
     options: str = ""
+    provenance: Provenance | None = None
 
     def __post_init__(self):
         if not self.criteria:
@@ -83,7 +90,8 @@ class Claim:
             "id": self.id,
             "title": self.title,
             "statement": self.statement,
-            "source": self.source,
+            "source": self.source.words,
+            "source_kind": self.source.kind,
             "verdict": "not run",
             "reading": "not run",
             "exceptions": "",
@@ -101,8 +109,10 @@ class Claim:
         if data is None:
             return entry
         results = [c.judge(data, confidence) for c in self.criteria]
-        controls = [_control_record(control, data, confidence) for control in self.controls]
-        verdict, reason = _verdict(results, controls)
+        judged = [(one, _judged(one, data, confidence)) for one in self.controls]
+        controls = [_control_record(control, found) for control, found in judged]
+        blind = _not_discriminating(self.criteria, judged)
+        verdict, reason = _verdict(results, controls, blind)
         if self.table and all(c["ok"] for c in controls):
             held = sum(r.verdict == "holds" for r in results)
             verdict, reason = "reported", f"{held} of {len(results)} figures within the bounds"
@@ -112,7 +122,14 @@ class Claim:
             "reading": ON_AVERAGE if average else verdict,
             "exceptions": _exceptions(results),
             "reason": reason,
-            "criteria": [r.record() for r in results],
+            "criteria": [
+                r.record()
+                | {
+                    "discriminates": r.criterion not in blind,
+                    "provenance": _words(r.criterion.provenance or self.provenance),
+                }
+                for r in results
+            ],
             "controls": controls,
             "seeds": max((r.runs.usable for r in results), default=0),
         }
@@ -139,8 +156,35 @@ def _exceptions(results: list[CriterionResult]) -> str:
     return min(counted, key=lambda pair: pair[0])[1].exceptions
 
 
-def _control_record(control: Control, data: Data, confidence: float) -> dict[str, Any]:
-    results = [c.judge(data, confidence) for c in control.criteria]
+def _words(provenance: Provenance | None) -> str:
+    return "" if provenance is None else provenance.words
+
+
+def _judged(control: Control, data: Data, confidence: float) -> list[CriterionResult]:
+    return [c.judge(data, confidence) for c in control.criteria]
+
+
+def _not_discriminating(
+    criteria: Sequence[Criterion], controls: Sequence[tuple[Control, list[CriterionResult]]]
+) -> list[Criterion]:
+    """The criteria that hold in every control that asks the same comparison and should be rejected;
+    what no control asks is not known to be blind.
+    """
+    blind = []
+    for criterion in criteria:
+        asked = [
+            result.verdict
+            for control, results in controls
+            if control.should == "reject"
+            for result in results
+            if result.criterion.requires == criterion.requires
+        ]
+        if asked and all(verdict == "holds" for verdict in asked):
+            blind.append(criterion)
+    return blind
+
+
+def _control_record(control: Control, results: list[CriterionResult]) -> dict[str, Any]:
     verdict = _combined([r.verdict for r in results])
     ok = verdict == ("fails" if control.should == "reject" else "holds")
     return {
@@ -154,7 +198,9 @@ def _control_record(control: Control, data: Data, confidence: float) -> dict[str
     }
 
 
-def _verdict(results: list[CriterionResult], controls: list[dict[str, Any]]) -> tuple[Verdict, str]:
+def _verdict(
+    results: list[CriterionResult], controls: list[dict[str, Any]], blind: Sequence[Criterion]
+) -> tuple[Verdict, str]:
     wrong = [c for c in controls if not c["ok"]]
     if wrong:
         said = {"reject": "rejected", "accept": "accepted"}[wrong[0]["should"]]
@@ -165,6 +211,10 @@ def _verdict(results: list[CriterionResult], controls: list[dict[str, Any]]) -> 
             "the measurement does not tell true from false here"
         )
     verdict = _combined([r.verdict for r in results])
+    if verdict == "holds" and len(blind) == len(results):
+        return "inconclusive", (
+            "every criterion holds in every control too: none tells true from false here"
+        )
     if verdict == "holds":
         return verdict, ""
     named = [r for r in results if r.verdict == verdict] or [

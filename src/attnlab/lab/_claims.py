@@ -429,11 +429,23 @@ def _value_and_interval(
 
 
 def _claim_facts(entry: Mapping[str, Any]) -> dict[str, str]:
-    """How many seeds and runs there were, and every look if there were several."""
+    """How many seeds and runs there were, when thresholds were set, what tells nothing apart, and
+    every look if there were several.
+    """
     counts = entry["runs"]
     runs = ", ".join(f"{count} {name}" for name, count in counts.items() if name != "causes")
     causes = "; ".join(f"{one['count']} × {one['cause']}" for one in counts["causes"])
     facts = {"Seeds": str(entry["seeds"]), "Runs": f"{runs} ({causes})" if causes else runs}
+    set_when: dict[str, list[str]] = {}
+    for criterion in entry["criteria"]:
+        if words := criterion.get("provenance"):
+            set_when.setdefault(words, []).append(criterion["name"])
+    if len(set_when) == 1:
+        facts["Thresholds"] = next(iter(set_when))
+    elif set_when:
+        facts["Thresholds"] = "; ".join(f"{', '.join(of)}: {w}" for w, of in set_when.items())
+    if blind := [c["name"] for c in entry["criteria"] if not c.get("discriminates", True)]:
+        facts["Not discriminating"] = f"{', '.join(blind)}: holds in every control too"
     looks = entry["looks"]
     if len(looks) > 1:
         facts["Looks"] = "; ".join(f"{look['seeds']} seeds: {look['verdict']}" for look in looks)

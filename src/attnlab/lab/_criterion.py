@@ -17,6 +17,7 @@ import numpy as np
 
 import attnlab as al
 from attnlab._errors import AttnlabError
+from attnlab.lab._source import Provenance
 from attnlab.lab._tables import Data
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ class Criterion:
 
     ``measure(data)`` gives a labelled array with a ``seed`` dimension; a nan entry was not
     measured. A coordinate ``asked`` may say which seeds were asked for (all, without it).
+    ``provenance``: when the threshold was set; by default the claim's.
 
     >>> criterion = Criterion("drift", lambda data: data["laws"].drift, every_run <= 3e-4)
     >>> criterion.threshold, criterion.relation
@@ -118,6 +120,7 @@ class Criterion:
     measure: Measure
     requires: Requirement
     unit: str = ""
+    provenance: Provenance | None = None
 
     def __post_init__(self):
         if not isinstance(self.requires, Requirement):

@@ -12,6 +12,7 @@ from attnlab.lab import (
     Grid,
     Measure,
     Scale,
+    Source,
     Sweep,
     given_interval,
     share,
@@ -21,7 +22,6 @@ from attnlab.papers.liu2021.sample_sweeps import (
     HOW,
     LEVEL,
     MOST_WORDS,
-    SOURCE,
     WORD_SIZES,
     WORK,
     TeacherCurves,
@@ -138,7 +138,9 @@ claim = Claim(
     title="Depth costs little when the weights are known, and much when they are learned",
     statement="With known weights, three layers need at most four times the samples of one; "
     f"learned, three layers are hardly ever found with {MOST_WORDS}.",
-    source=SOURCE,
+    source=Source(
+        "stated", PAPER, "sample complexity of several layers; that learned depth 3 fails is ours"
+    ),
     sweeps=(
         Sweep(
             name="depth",

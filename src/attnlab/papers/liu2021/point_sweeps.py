@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import attnlab as al
-from attnlab.lab import Criterion, Data, Grid, Scale, Sweep, Table, median_ratio, share, variable
+from attnlab.lab import (
+    Criterion,
+    Data,
+    Grid,
+    Scale,
+    Source,
+    Sweep,
+    Table,
+    median_ratio,
+    share,
+    variable,
+)
 from attnlab.papers.liu2021 import PAPER
 from attnlab.papers.liu2021.point_settings import FLATNESS, GOOD
 
@@ -25,7 +36,7 @@ HALF = 0.5  # a minimum is called flatter if a measure is at most this share of 
 # Problems for each seed asked for: a share of minima varies between problems, and they are cheap.
 PROBLEMS: dict[Scale, int] = {"quick": 2, "paper": 3}
 
-SOURCE = f"{PAPER}, loss landscape of attention"
+SOURCE = Source("stated", PAPER, "loss landscape of attention")
 CAVEAT = (
     "These are measurements on small problems with l2 = 0.001; the theorems of the paper have "
     "assumptions of their own and are not tested."

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnlab.lab import Claim, Control, Criterion, Data, median_ratio
+from attnlab.lab import (
+    Claim,
+    Control,
+    Criterion,
+    Data,
+    Source,
+    median_ratio,
+)
 from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.ablation_sweeps import (
     LATE,
@@ -69,7 +76,7 @@ claim = Claim(
     title="Training keys and embeddings together is what makes it fast, fixed head",
     statement="The loss falls fastest when both are trained, slower with frozen keys, slowest with "
     "frozen embeddings.",
-    source=f"{PAPER}, section 5: ablations KF and EF",
+    source=Source("seen", PAPER, "section 5, ablations KF and EF"),
     sweeps=(ablation,),
     criteria=(
         *order_is_kept("fixed"),

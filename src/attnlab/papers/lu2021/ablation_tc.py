@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from attnlab.lab import Claim, Control, Criterion, Data, median_ratio
+from attnlab.lab import (
+    Claim,
+    Control,
+    Criterion,
+    Data,
+    Source,
+    median_ratio,
+)
 from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.ablation_sweeps import (
     LATE,
@@ -28,7 +35,7 @@ claim = Claim(
     title="Training keys and embeddings together is what makes it fast, linear head",
     statement="The loss falls fastest when both are trained, slower with frozen keys, slowest with "
     "frozen embeddings.",
-    source=f"{PAPER}, section 5: ablations KF and EF",
+    source=Source("seen", PAPER, "section 5, ablations KF and EF"),
     sweeps=(ablation,),
     criteria=(
         *order_is_kept("linear"),

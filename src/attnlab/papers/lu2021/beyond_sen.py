@@ -15,6 +15,7 @@ from attnlab.lab import (
     Grid,
     Measure,
     Scale,
+    Source,
     Sweep,
     Table,
     pooled_median,
@@ -157,8 +158,10 @@ claim = Claim(
     title="How far the relation reaches beyond the paper",
     statement="The score–norm relation is asked of heads, data, inputs and optimisers that the "
     "paper does not treat.",
-    source="attnlab; the paper claims the relation for any head and argues for contextual inputs "
-    "in its appendix",
+    source=Source(
+        "ours",
+        note="the paper claims the relation for any head and argues for contextual inputs in its appendix",
+    ),
     sweeps=(beyond,),
     criteria=tuple(_of_setting(name) for name in _ARMS if name != "Adam"),
     controls=(

@@ -16,6 +16,7 @@ from attnlab.lab import (
     Grid,
     Measure,
     Scale,
+    Source,
     Sweep,
     Table,
     share,
@@ -175,7 +176,7 @@ claim = Claim(
     title="Heads of low capacity give attention a stronger signal",
     statement="Under the authors' settings the topic words' mean score ends highest with the fixed "
     "head, then linear, then two-layer.",
-    source=f"{PAPER}, section 5: low-capacity classifiers",
+    source=Source("stated", PAPER, "section 5, low-capacity classifiers"),
     sweeps=(capacity,),
     criteria=(
         Criterion(

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from attnlab.lab import Claim, Control, Criterion, Data, Variable, pooled_p90
+from attnlab.lab import (
+    Claim,
+    Control,
+    Criterion,
+    Data,
+    Source,
+    Variable,
+    pooled_p90,
+)
 from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.figures import reduced_figures
 from attnlab.papers.lu2021.sweeps import HOW_PREDICTED, Reference, reference
@@ -34,7 +42,7 @@ claim = Claim(
     title="The reduced model predicts training, two-layer head",
     statement="Under the two-layer head, one sentence per topic word, the word and m null words, "
     "predicts from the start alone what training on the whole data set will do.",
-    source=f"{PAPER}, section 4: the reduced dynamics",
+    source=Source("ours", note=f"the dynamics of {PAPER} reduced to the topic words"),
     sweeps=(reference,),
     criteria=within(Reference.onset_error, Reference.final_error),
     controls=(

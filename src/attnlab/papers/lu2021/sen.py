@@ -12,6 +12,7 @@ from attnlab.lab import (
     Criterion,
     Data,
     Measure,
+    Source,
     every_run,
     pooled_median,
     pooled_p95,
@@ -127,7 +128,7 @@ claim = Claim(
     title="A word's score determines the norm of its embedding",
     statement="Along training, s + (e^s − 1)/m = ½|q|²(|ν|² − |ν₀|²) for every topic word, "
     "whatever the head.",
-    source=f"{PAPER}, section 4: score and embedding norm",
+    source=Source("stated", PAPER, "section 4, score and embedding norm"),
     sweeps=(reference,),
     criteria=(
         *within(

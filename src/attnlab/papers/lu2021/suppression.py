@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnlab.lab import Claim, Control, Criterion, Data, mean, share
+from attnlab.lab import (
+    Claim,
+    Control,
+    Criterion,
+    Data,
+    Source,
+    mean,
+    share,
+)
 from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.sweeps import (
     LEAST_DIP,
@@ -121,7 +129,7 @@ claim = Claim(
     title="Misaligned words are suppressed first",
     statement="A topic word whose initial embedding points away from its label first loses score "
     "and norm together, before both rise.",
-    source=f"{PAPER}, section 4: mutual suppression",
+    source=Source("seen", PAPER, "mutual suppression"),
     sweeps=(starts, reference),
     criteria=(
         Criterion("seeds with a word that dips", dips_from_large, share >= _SEEDS),

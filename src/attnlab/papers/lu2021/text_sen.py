@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from attnlab.lab import Claim, Control, Criterion, Data, Measure, pooled_median, pooled_p90
 from attnlab.papers.lu2021.text_settings import WRONG_QUERY
-from attnlab.papers.lu2021.text_sweeps import HEADS, TEXT_PAPER, is_judged, notes_on, text_sweep
+from attnlab.papers.lu2021.text_sweeps import HEADS, TEXT_SOURCE, is_judged, notes_on, text_sweep
 from attnlab.report import Figure, scatter_figure
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def claim_on(corpus: str) -> Claim:
         statement="At the best validation loss, s + (e^s − 1)/m = ½|q|²(|ν|² − |ν₀|²) within some "
         f"per cent for the {_WORDS} words of the highest score, m being the mean number of other "
         "words in the sentences of each.",
-        source=TEXT_PAPER,
+        source=TEXT_SOURCE,
         sweeps=(text_sweep(corpus),),
         criteria=_within("sen_error"),
         controls=(
