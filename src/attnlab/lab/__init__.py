@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         side_by_side,
         split_arms,
     )
+    from attnlab.lab._diff import Comparison, compare_records
     from attnlab.lab._run import Record, page, read_record, run, write_page
 
 _LATER = {
@@ -51,6 +52,7 @@ _LATER = {
         ("along", "asked_of", "axis", "dataset", "labelled", "side_by_side", "split_arms"),
         "_arrays",
     ),
+    **dict.fromkeys(("Comparison", "compare_records"), "_diff"),
     **dict.fromkeys(("Record", "page", "read_record", "run", "write_page"), "_run"),
 }
 
@@ -69,6 +71,7 @@ __all__ = [
     "Source",
     "Sweep",
     "Table",
+    "compare_records",
     "every_run",
     "geometric_mean",
     "given_interval",

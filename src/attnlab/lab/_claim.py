@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,10 +16,16 @@ from attnlab.lab._sweep import Sweep
 from attnlab.lab._tables import Data
 from attnlab.report import Figure
 
+NOT_DISCRIMINATING = "not discriminating"
+_OURS = Source("ours")
+
 
 @dataclass(frozen=True)
 class Control:
-    """A setting in which the claim must be rejected (or accepted, if the claim should fail)."""
+    """A setting in which the claim must be rejected (or accepted, if the claim should fail).
+
+    One criterion that fails rejects; to be accepted, all have to hold.
+    """
 
     id: str
     statement: str
@@ -41,11 +49,13 @@ class Claim:
     control does not come out as it should; without data it is not run. A ``table`` asks one
     question of many settings: every criterion has its own verdict, the whole is only reported.
 
-    A criterion that every control fulfils as well tells nothing apart: a claim does not hold by such
-    criteria alone.
+    A criterion that holds in every control as well is not discriminating: a claim does not hold by
+    such criteria alone.
 
-    - ``source``: who says it, we by default. ``provenance``: when thresholds and expectation
-      were set, unless a criterion has a provenance of its own.
+    - ``source``: who says it, we by default. ``provenance``: when its thresholds were set.
+      A criterion may have its own of both.
+    - ``expected``: the verdict that is expected; ``expected_provenance``: when that was set, by
+      default with the thresholds.
     - ``figures(data)`` draws it; without figures a page shows every criterion run by run.
     - ``rank`` orders the claims of a paper; ``options``: what the command that reproduces it needs
       besides its id.
@@ -54,7 +64,7 @@ class Claim:
     id: str
     title: str
     statement: str
-    source: Source = Source("ours")
+    source: Source = _OURS
     sweeps: tuple[Sweep, ...]
     criteria: tuple[Criterion, ...]
     controls: tuple[Control, ...]
@@ -67,14 +77,68 @@ class Claim:
     rank: int = 1000
     options: str = ""
     provenance: Provenance | None = None
+    expected_provenance: Provenance | None = None
 
     def __post_init__(self):
+        if not isinstance(self.source, Source):
+            raise AttnlabError(
+                f"claim {self.id!r}: source={self.source!r}; expected a Source, such as "
+                'Source("ours", note="my notebook")'
+            )
         if not self.criteria:
             raise AttnlabError(f"claim {self.id!r} has no criterion: it could not fail")
         if not self.controls:
             raise AttnlabError(
                 f"claim {self.id!r} has no control: give a setting in which it must be rejected"
             )
+
+    def ledger(self) -> dict[str, Any]:
+        """What the claim has committed itself to, in words: source, expectation, criteria with their
+        thresholds, controls, and when each was set.
+
+        ``hash`` changes with every criterion, threshold and expectation, and with nothing else.
+        ``of_criteria``: of those whose source or provenance is not the claim's, and of those that are
+        known not to discriminate.
+        """
+        return {
+            "source": self.source.words,
+            "source_kind": self.source.kind,
+            "provenance": _words(self.provenance),
+            "expected": self.expected,
+            "expected_provenance": self._expected_since,
+            "criteria": {c.name: c.words for c in self.criteria},
+            "of_criteria": dict(self._own_facts()),
+            "controls": {
+                control.id: {
+                    "should": control.should,
+                    "criteria": {c.name: c.words for c in control.criteria},
+                }
+                for control in self.controls
+            },
+            "hash": self._hash(),
+        }
+
+    @property
+    def _expected_since(self) -> str:
+        return _words(self.expected_provenance or self.provenance)
+
+    def _own_facts(self) -> Iterator[tuple[str, dict[str, str]]]:
+        for c in self.criteria:
+            own = {
+                "source": c.source.words if c.source else "",
+                "provenance": _words(c.provenance),
+                "note": "" if c.discriminates else NOT_DISCRIMINATING,
+            }
+            if any(own.values()):
+                yield c.name, {name: words for name, words in own.items() if words}
+
+    def _hash(self) -> str:
+        terms = [
+            self.expected,
+            [c.terms for c in self.criteria],
+            [[one.id, one.should, [c.terms for c in one.criteria]] for one in self.controls],
+        ]
+        return hashlib.sha256(json.dumps(terms).encode()).hexdigest()[:16]
 
     def judge(
         self,
@@ -96,6 +160,7 @@ class Claim:
             "reading": "not run",
             "exceptions": "",
             "expected": self.expected,
+            "expected_provenance": self._expected_since,
             "confidence": confidence,
             "criteria": [],
             "seeds": 0,
@@ -125,10 +190,11 @@ class Claim:
             "criteria": [
                 r.record()
                 | {
-                    "discriminates": r.criterion not in blind,
+                    "discriminates": k not in blind,
+                    "source": (r.criterion.source or self.source).words,
                     "provenance": _words(r.criterion.provenance or self.provenance),
                 }
-                for r in results
+                for k, r in enumerate(results)
             ],
             "controls": controls,
             "seeds": max((r.runs.usable for r in results), default=0),
@@ -166,22 +232,33 @@ def _judged(control: Control, data: Data, confidence: float) -> list[CriterionRe
 
 def _not_discriminating(
     criteria: Sequence[Criterion], controls: Sequence[tuple[Control, list[CriterionResult]]]
-) -> list[Criterion]:
-    """The criteria that hold in every control that asks the same comparison and should be rejected;
-    what no control asks is not known to be blind.
+) -> set[int]:
+    """The places of the criteria that hold in every control that should be rejected and makes the
+    same comparison. One that no control makes is not known to be blind.
     """
-    blind = []
-    for criterion in criteria:
-        asked = [
+    found = set()
+    for place in range(len(criteria)):
+        same = [
             result.verdict
             for control, results in controls
             if control.should == "reject"
-            for result in results
-            if result.criterion.requires == criterion.requires
+            for result in _same_comparison(place, criteria, results)
         ]
-        if asked and all(verdict == "holds" for verdict in asked):
-            blind.append(criterion)
-    return blind
+        if same and all(verdict == "holds" for verdict in same):
+            found.add(place)
+    return found
+
+
+def _same_comparison(
+    place: int, criteria: Sequence[Criterion], results: Sequence[CriterionResult]
+) -> list[CriterionResult]:
+    """A control's results for the comparison that a criterion makes: the same statistic and
+    threshold. Where both make it equally often, once for each head, say, they belong together in
+    their order.
+    """
+    mine = [k for k, c in enumerate(criteria) if c.requires == criteria[place].requires]
+    same = [r for r in results if r.criterion.requires == criteria[place].requires]
+    return [same[mine.index(place)]] if len(mine) == len(same) else same
 
 
 def _control_record(control: Control, results: list[CriterionResult]) -> dict[str, Any]:
@@ -199,7 +276,7 @@ def _control_record(control: Control, results: list[CriterionResult]) -> dict[st
 
 
 def _verdict(
-    results: list[CriterionResult], controls: list[dict[str, Any]], blind: Sequence[Criterion]
+    results: list[CriterionResult], controls: list[dict[str, Any]], blind: set[int]
 ) -> tuple[Verdict, str]:
     wrong = [c for c in controls if not c["ok"]]
     if wrong:
@@ -213,7 +290,7 @@ def _verdict(
     verdict = _combined([r.verdict for r in results])
     if verdict == "holds" and len(blind) == len(results):
         return "inconclusive", (
-            "every criterion holds in every control too: none tells true from false here"
+            "every criterion holds in every control, too: none of them is discriminating"
         )
     if verdict == "holds":
         return verdict, ""

@@ -58,10 +58,13 @@ class Provenance:
     """When a threshold or an expectation was set, and what had been seen by then.
 
     - ``kind``: ``"paper"``, the number is the paper's; ``"before"`` measuring; ``"after"`` a look;
-    - ``date``: when, as 2026-11-19; ``seen``: what had been looked at, for ``"after"``.
+    - ``date``: when, as 2026-11-19; ``seen``: what had been looked at, for ``"after"``;
+    - ``moved_from``: what it was before, if it was set once and then moved.
 
     >>> Provenance("after", "2026-11-19", "seeds 0 to 7").words
-    'set on 2026-11-19, after seeds 0 to 7 were seen'
+    'set on 2026-11-19, after seeing seeds 0 to 7'
+    >>> Provenance("after", "2026-11-19", "seeds 0 to 7", moved_from="mean ≤ 0.5").words
+    'moved on 2026-11-19 from “mean ≤ 0.5”, after seeing seeds 0 to 7'
     >>> Provenance("before", "2026-11-19").words
     'set on 2026-11-19, before measuring'
     """
@@ -69,6 +72,7 @@ class Provenance:
     kind: ProvenanceKind
     date: str = ""
     seen: str = ""
+    moved_from: str = ""
 
     def __post_init__(self):
         _check(self.kind, get_args(ProvenanceKind), "provenance")
@@ -82,14 +86,24 @@ class Provenance:
                 f"provenance {self.kind!r} with seen={self.seen!r}: expected what had been seen "
                 "for 'after', and nothing otherwise"
             )
+        if self.kind == "paper" and (self.date or self.moved_from):
+            raise AttnlabError(
+                f"provenance 'paper' with date={self.date!r}, moved_from={self.moved_from!r}: a "
+                "number of the paper has neither; expected Provenance('paper')"
+            )
 
     @property
     def words(self) -> str:
         """As a reader would say it."""
         if self.kind == "paper":
             return "from the paper"
-        when = "before measuring" if self.kind == "before" else f"after {self.seen} were seen"
-        return f"set on {self.date}, {when}"
+        set_ = (
+            f"moved on {self.date} from “{self.moved_from}”"
+            if self.moved_from
+            else f"set on {self.date}"
+        )
+        when = "before measuring" if self.kind == "before" else f"after seeing {self.seen}"
+        return f"{set_}, {when}"
 
 
 def _check(given: Any, known: tuple[str, ...], name: str) -> None:

@@ -11,6 +11,7 @@ from attnlab.lab import (
     Criterion,
     Data,
     Grid,
+    Provenance,
     Scale,
     Source,
     Sweep,
@@ -138,6 +139,7 @@ claim = Claim(
         "Cohen, Kaur, Li, Kolter, Talwalkar (2021), arXiv 2103.00065",
         "on word attention it is ours",
     ),
+    provenance=Provenance("after", "2026-11-16", "one seed of a prototype (docs/theory.md)"),
     sweeps=(Sweep("edge", WORK, _grid, _measure, (Edge,)),),
     criteria=tuple(at_the_edge(size) for size in _LARGE),
     controls=(

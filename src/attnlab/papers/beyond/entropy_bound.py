@@ -10,6 +10,7 @@ from attnlab.lab import (
     Criterion,
     Data,
     Grid,
+    Provenance,
     Scale,
     Source,
     Sweep,
@@ -74,6 +75,7 @@ claim = Claim(
     "(T−1)β) + σ√(T(T−1)) β/(1 + (T−1)β), β = e^{−σ√(T/(T−1))}, and reaches it at one row of "
     "logits.",
     source=Source("stated", "Zhai et al. (2023), arXiv 2303.06296"),
+    provenance=Provenance("after", "2026-11-16", "runs that are not recorded"),
     sweeps=(Sweep("entropy bound", WORK, _grid, _measure, (Rows,)),),
     criteria=(
         Criterion(

@@ -2,6 +2,4 @@
 
 from attnlab.lab import Source
 
-SOURCE = Source(
-    "ours", note="exact laws of training word attention, beyond Lu, Mao and Nayak (2021)"
-)
+SOURCE = Source("ours", note="exact laws of training, beyond Lu, Mao and Nayak (2021)")

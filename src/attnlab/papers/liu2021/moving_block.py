@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from attnlab.lab import (
-    Claim,
-    Control,
-    Criterion,
-    Data,
-    Grid,
-    Scale,
-    Source,
-    Sweep,
-    given_interval,
-)
+from attnlab.lab import Claim, Control, Criterion, Data, Grid, Scale, Source, Sweep, given_interval
+from attnlab.papers import PROTOTYPE
+from attnlab.papers.liu2021 import PAPER
 from attnlab.papers.liu2021.curve_sweeps import end
 from attnlab.papers.liu2021.sample_figures import tuning
 from attnlab.papers.liu2021.sample_sweeps import (
@@ -80,9 +72,8 @@ claim = Claim(
     title="Knowing a block that moves does not make needed samples flat",
     statement="If the relevant block moves with the input, even a model that knows where it is "
     "needs samples in proportion to p: the head must learn every place.",
-    source=Source(
-        "ours", note="an attention that moves with the input, after Liu, Balaji, Xue, Min (2021)"
-    ),
+    source=Source("ours", note=f"a case in which the argument of {PAPER} gives no advantage"),
+    provenance=PROTOTYPE,
     sweeps=(moving_block, static_mask),
     criteria=(
         Criterion(

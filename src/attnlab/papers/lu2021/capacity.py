@@ -22,6 +22,7 @@ from attnlab.lab import (
     share,
     variable,
 )
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.figures import BAND
 from attnlab.papers.lu2021.sweeps import SMALL, WORK, more
@@ -176,7 +177,8 @@ claim = Claim(
     title="Heads of low capacity give attention a stronger signal",
     statement="Under the authors' settings the topic words' mean score ends highest with the fixed "
     "head, then linear, then two-layer.",
-    source=Source("stated", PAPER, "section 5, low-capacity classifiers"),
+    source=Source("seen", PAPER, "section 5, heads of low capacity"),
+    provenance=PROTOTYPE,
     sweeps=(capacity,),
     criteria=(
         Criterion(

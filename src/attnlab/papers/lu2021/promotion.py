@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attnlab.lab import (
-    Claim,
-    Control,
-    Criterion,
-    Data,
-    Source,
-    every_run,
-)
+from attnlab.lab import Claim, Control, Criterion, Data, Source, every_run
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.sweeps import (
     LargerStart,
@@ -97,6 +91,7 @@ claim = Claim(
     title="Score and embedding promote each other",
     statement="From small embeddings, a topic word's score and norm only ever rise together.",
     source=Source("stated", PAPER, "section 4, mutual promotion"),
+    provenance=PROTOTYPE,
     sweeps=(reference, starts),
     criteria=(
         Criterion(

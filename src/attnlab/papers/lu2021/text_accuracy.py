@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from attnlab.lab import Claim, Control, Criterion, Data, every_run, pooled_max
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.lu2021.text_figures import fixed_course
 from attnlab.papers.lu2021.text_sweeps import (
     TEXT_SOURCE,
@@ -47,6 +48,7 @@ def claim_on(corpus: str) -> Claim:
         statement="Test accuracy at the best validation loss is about 0.8, with the fixed head as "
         "with the linear one.",
         source=TEXT_SOURCE,
+        provenance=PROTOTYPE,
         sweeps=(text_sweep(corpus),),
         criteria=(
             Criterion("test accuracy, fixed head", Fixed.best_accuracy, every_run >= _FIXED),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from attnlab.lab import Claim, Control, Criterion, Data, every_run
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.lu2021.text_figures import fixed_course
 from attnlab.papers.lu2021.text_sweeps import (
     HEADS,
@@ -70,6 +71,7 @@ def claim_on(corpus: str) -> Claim:
         statement="The purity of the top-attended word of a sentence rises along training, and "
         "its frequency falls.",
         source=TEXT_SOURCE,
+        provenance=PROTOTYPE,
         sweeps=(text_sweep(corpus),),
         criteria=_trends(),
         controls=(

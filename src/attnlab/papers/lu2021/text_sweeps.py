@@ -7,15 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attnlab as al
-from attnlab.lab import (
-    Data,
-    Grid,
-    Scale,
-    Source,
-    Sweep,
-    Table,
-    variable,
-)
+from attnlab.lab import Data, Grid, Scale, Source, Sweep, Table, variable
 from attnlab.papers import ROTTEN_TOMATOES
 from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.text_settings import TRAIN_TEXT
