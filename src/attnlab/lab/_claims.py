@@ -436,8 +436,7 @@ def _false_verdicts(entries: Sequence[Mapping[str, Any]]) -> str:
     """
     rates: dict[str, float] = {}
     for entry in entries:
-        looks = [look["confidence"] for look in entry["looks"]] or [entry["confidence"]]
-        rate = min(1.0, sum(1 - confidence for confidence in looks))
+        rate = min(1.0, sum(1 - look["confidence"] for look in entry["looks"]))
         controls = [c for control in entry["controls"] for c in control["criteria"]]
         for criterion in (*entry["criteria"], *controls):
             if criterion["interval"] is not None:
