@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -21,6 +22,7 @@ from attnlab.lab import (
     reproduce,
     run,
 )
+from attnlab.sweeps import save_record
 from tests.lab.test_claim import toy_claim, toy_sweep
 from tests.lab.toy import Toy, ToySettings
 
@@ -180,6 +182,21 @@ def test_folders_that_cannot_be_compared_are_refused_in_words(tmp_path):
     run(Toy(), ToySettings(), tmp_path / "toy", processes=0)
     with pytest.raises(AttnlabError, match="expected two folders of the same command"):
         compare_records(a, tmp_path / "toy")
-    before = read_record(a).content
-    compare_records(a, a)
-    assert read_record(a).content == before
+
+
+def test_a_record_of_another_version_is_refused_in_words(tmp_path):
+    a = results(tmp_path, "a", NOISE)
+    record = read_record(a)
+    content = deepcopy(record.content)
+    del content["claims"][0]["criteria"][0]["by_seed"]
+    old = {"experiment": record.experiment, "about": record.about, "content": content}
+    save_record(tmp_path / "old", "record.json", 1, old, {})
+    with pytest.raises(AttnlabError, match="another version of attnlab wrote one of them"):
+        compare_records(tmp_path / "old", a)
+
+
+def test_comparing_changes_no_folder(tmp_path):
+    a, b = (results(tmp_path, name, NOISE) for name in "ab")
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    compare_records(a, b)
+    assert files == {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*") if p.is_file()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -108,7 +109,7 @@ def compare_records(before: str | Path, after: str | Path) -> Comparison:
     parts_of = _claims_of if claims else _cards_of
     try:
         return _compared(_header(before, old), _header(after, new), parts_of(old), parts_of(new))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError) as error:
         raise AttnlabError(
             f"the records of {before} and {after} cannot be compared ({type(error).__name__}: "
             f"{error}): another version of attnlab wrote one of them; run its command again"
@@ -141,16 +142,18 @@ def _claims_of(record: Entry) -> dict[str, Entry]:
 
 
 def _cards_of(record: Entry) -> dict[str, Entry]:
-    """The answers of a command that judges no claims, in the form of claims without criteria."""
-    return {
-        card["label"]: {
-            "reading": card["verdict"] or "",
-            "headline": card["headline"],
-            "criteria": (),
-            "controls": (),
-        }
-        for card in record["about"]["cards"]
-    }
+    """The answers of a command that judges no claims, in the form of claims without criteria; of
+    several with one label the later ones are numbered.
+    """
+    found: dict[str, Entry] = {}
+    counts: Counter[str] = Counter()
+    for card in record["about"]["cards"]:
+        label = card["label"]
+        counts[label] += 1
+        name = label if counts[label] == 1 else f"{label} ({counts[label]})"
+        answer = {"reading": card["verdict"] or "", "headline": card["headline"]}
+        found[name] = answer | {"criteria": (), "controls": ()}
+    return found
 
 
 def _criteria(entry: Entry) -> dict[str, Entry]:
