@@ -25,8 +25,8 @@ def said(*entries) -> tuple[int, float] | None:
     """How many intervals the page counts, and how many of their verdicts may be false."""
     settings = ClaimSettings()
     answers = Claims(dict).answers(settings, {}, {"claims": list(entries)})
-    found = re.search(r"verdicts on (\d+) intervals at most ([\d.]+)", " ".join(answers.summary))
-    return None if found is None else (int(found[1]), float(found[2]))
+    found = re.search(r"At most ([\d.]+) of the verdicts on (\d+) int", " ".join(answers.summary))
+    return None if found is None else (int(found[2]), float(found[1]))
 
 
 def test_error_rates_of_all_judged_intervals_add_up():
@@ -72,5 +72,5 @@ def test_no_more_verdicts_are_false_where_every_true_value_lies_at_its_threshold
 def test_the_page_prints_it(tmp_path):
     reproduce([toy_claim(toy_sweep(tmp_path))], tmp_path / "out", processes=0)
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
-    assert "Of the verdicts on 2 intervals at most 0.1 may be expected to be false" in page
+    assert "At most 0.1 of the verdicts on 2 intervals are expected to be false" in page
     assert "assumes that runs are independent draws" in page

@@ -445,11 +445,11 @@ def _false_verdicts(entries: Sequence[Mapping[str, Any]]) -> str:
     if not rates:
         return ""
     return (
-        f"Of the verdicts on {len(rates)} intervals at most {number(sum(rates.values()))} may be "
-        "expected to be false: the sum of their error rates, which assumes that runs are independent "
-        "draws and that every true value lies at its threshold, the worst case. It does not assume "
-        "that intervals are independent; one that several claims share counts once. Criteria without "
-        "an interval (every run, pooled statistics) are not counted."
+        f"At most {number(sum(rates.values()))} of the verdicts on {len(rates)} intervals are "
+        "expected to be false: the sum of their error rates. It assumes that runs are independent "
+        "draws and, as the worst case, that every true value lies at its threshold, but not that "
+        "intervals are independent of each other. One that several claims share counts once; "
+        "criteria without an interval (every run, pooled statistics) are not counted."
     )
 
 
