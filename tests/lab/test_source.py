@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from attnlab._errors import AttnlabError
-from attnlab.lab import Criterion, Provenance, Source, every_run
+from attnlab.lab import Claims, Criterion, Provenance, Source, every_run
 from tests.lab.test_claim import claim, values
 
 
@@ -90,3 +90,23 @@ def test_the_hash_changes_with_criteria_thresholds_and_expectation_and_with_noth
     hashes = {each.ledger()["hash"] for each in others}
     assert len(hashes) == len(others)
     assert own not in hashes
+
+
+def test_the_page_says_it_once_or_by_criterion_where_they_differ():
+    first = Criterion("first", values([0.1]), every_run <= 0.5)
+    second = replace(first, name="second", provenance=BEFORE, source=Source("ours"))
+    paper = Source("stated", "Lu (2021)")
+
+    def section(*criteria):
+        one = claim(*criteria, provenance=SEEN, source=paper)
+        entry = one.judge({}) | {"command": "", "looks": []}
+        return Claims(lambda: {one.id: one}).section(entry, {})
+
+    same = section(first, replace(first, name="third"))
+    assert (same.source, same.facts["Thresholds"]) == (paper.words, SEEN.words)
+    assert same.facts["Expectation"] == f"“holds”, {SEEN.words}"
+    both = section(first, second)
+    assert both.source == "first: Stated in Lu (2021); second: Ours"
+    assert both.facts["Thresholds"] == f"first: {SEEN.words}; second: {BEFORE.words}"
+    own = claim(first).judge({}) | {"command": "", "looks": []}
+    assert {"Thresholds", "Expectation"}.isdisjoint(Claims(dict).section(own, {}).facts)
