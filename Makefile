@@ -5,13 +5,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 ONE_THREAD := XLA_FLAGS="--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1" OMP_NUM_THREADS=1
 JOBS ?= 2
 
-.PHONY: help test quick lint types unit golden coverage reproduce profile bench constraints clean
+.PHONY: help test quick lint types unit golden registry coverage reproduce profile bench constraints clean
 
 help:
 	@echo "make test       create .venv, install, run lint, types and tests"
 	@echo "make quick      lint and the tests not marked slow, for between two edits"
 	@echo "make coverage   how often 95 % intervals cover the truth, by simulation"
 	@echo "make golden     every claim and command again: the same numbers to 1e-12? (10 minutes)"
+	@echo "make registry   renew the registry of the claims' thresholds, src/attnlab/papers/registry.json"
 	@echo "make reproduce  create .venv, install, run the main job, write results/"
 	@echo "make profile    where the time of reproduce goes, sweep by sweep; writes build/profile.json"
 	@echo "make bench      speed against PyTorch; writes build/bench.json"
@@ -45,6 +46,9 @@ unit: .venv/installed
 
 golden: .venv/installed
 	$(ONE_THREAD) $(BIN)/python tools/golden.py
+
+registry: .venv/installed
+	$(BIN)/python tools/registry.py --store
 
 coverage: .venv/installed
 	$(ONE_THREAD) $(BIN)/pytest -q -m coverage tests/stats/test_coverage.py

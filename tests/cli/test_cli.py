@@ -36,7 +36,7 @@ def own_claim(tmp_path: Path) -> Path:
 def test_help_has_an_example_for_every_command():
     top = attnlab("--help")
     assert top.returncode == 0
-    for command in ("reproduce", "report", "runs", "claims", "check"):
+    for command in ("reproduce", "report", "runs", "claims", "check", "diff"):
         assert command in top.stdout
         page = attnlab(command, "--help")
         assert page.returncode == 0
@@ -78,7 +78,9 @@ def test_a_mistake_is_one_message_and_exit_code_2(tmp_path, arguments, message):
 def test_claims_can_be_read_by_people_and_programs():
     assert "refuted by" in attnlab("claims", "laws").stdout
     listed = json.loads(attnlab("claims", "--json").stdout)
-    assert {"id", "statement", "source", "how_measured", "refuted_by"} <= set(listed[0])
+    described = {"id", "title", "statement", "source", "how_measured", "refuted_by"}
+    committed = {"source_kind", "provenance", "expected", "expected_provenance", "of_criteria"}
+    assert set(listed[0]) == described | committed | {"criteria", "controls", "hash"}
 
 
 def test_a_claim_of_ones_own_from_file_to_page(tmp_path):

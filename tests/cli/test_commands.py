@@ -31,7 +31,6 @@ claim = Claim(
     id="mine.rises",
     title="Scores rise",
     statement="Scores rise.",
-    source="mine",
     sweeps=(sweep,),
     criteria=(rises,),
     controls=(Control("loss", "The loss falls.", (falls,)),),

@@ -32,7 +32,7 @@ def small(arm):
     return Criterion("value", lambda data: data[arm].value, median <= 1.0)
 
 claim = Claim(
-    id="mine.small", title="small", statement="small", source="notebook", sweeps=(sweep,), criteria=(small("low"),),
+    id="mine.small", title="small", statement="small", sweeps=(sweep,), criteria=(small("low"),),
     controls=(Control("high", "must be rejected", (small("high"),)),), how_measured="by hand", refuted_by="more",
 )
 """

@@ -56,7 +56,6 @@ def claim(
         id="x.y",
         title="t",
         statement="s",
-        source="o",
         sweeps=(),
         criteria=criteria,
         controls=(control,),
@@ -154,9 +153,7 @@ def test_claims_that_could_not_fail_are_refused():
     with pytest.raises(AttnlabError, match="no criterion"):
         claim()
     with pytest.raises(AttnlabError, match="no control"):
-        Claim(
-            "x", "t", "s", "o", (), (Criterion("c", values([1]), every_run <= 1.0),), (), "h", "r"
-        )
+        replace(claim(Criterion("c", values([1]), every_run <= 1.0)), controls=())
     with pytest.raises(AttnlabError, match="the lower threshold first"):
         Criterion("c", values([1]), every_run.between(2.0, 1.0))
     with pytest.raises(AttnlabError, match="'seed' among them"):
@@ -225,21 +222,20 @@ def toy_claim(sweep: Sweep) -> Claim:
         return lambda data: data["toy"].value.sel(size=name)
 
     return Claim(
-        "toy.small",
-        "Small is small",
-        "The small ones stay below two.",
-        "nowhere",
-        (sweep,),
-        (Criterion("value", size("small"), mean <= 2.0),),
-        (
+        id="toy.small",
+        title="Small is small",
+        statement="The small ones stay below two.",
+        sweeps=(sweep,),
+        criteria=(Criterion("value", size("small"), mean <= 2.0),),
+        controls=(
             Control(
                 "large",
                 "must be rejected",
                 (Criterion("value", size("large"), mean <= 2.0),),
             ),
         ),
-        "by adding",
-        "a large one",
+        how_measured="by adding",
+        refuted_by="a large one",
     )
 
 
@@ -266,16 +262,13 @@ def test_names_that_look_alike_do_not_overwrite_each_other(tmp_path):
         sweep,
         measure=lambda arms: {"toy": arms["small"], "α": arms["small"], "β": arms["large"]},
     )
-    one = Claim(
-        "toy.b",
-        "t",
-        "s",
-        "o",
-        (twins,),
-        (Criterion("c", lambda d: d["β"].value, every_run <= 9.0),),
-        (Control("small", "s", (Criterion("c", lambda d: d["α"].value, every_run <= 0.5),)),),
-        "h",
-        "r",
+    one = replace(
+        toy_claim(twins),
+        id="toy.b",
+        criteria=(Criterion("c", lambda d: d["β"].value, every_run <= 9.0),),
+        controls=(
+            Control("small", "s", (Criterion("c", lambda d: d["α"].value, every_run <= 0.5),)),
+        ),
     )
     done = reproduce([one], tmp_path / "out", processes=0)
     back = read_record(tmp_path / "out")
@@ -318,8 +311,8 @@ def test_a_figure_that_raises_is_replaced_by_a_notice_on_the_page(tmp_path):
 def test_a_mistake_in_a_measurement_is_named(tmp_path):
     sweep = toy_sweep(tmp_path)
     wrong = Criterion("c", lambda data: data["tyo"].value, every_run <= 1.0)
-    claim = Claim(
-        "toy.c", "t", "s", "o", (sweep,), (wrong,), (Control("x", "y", (wrong,)),), "h", "r"
+    claim = replace(
+        toy_claim(sweep), id="toy.c", criteria=(wrong,), controls=(Control("x", "y", (wrong,)),)
     )
     with pytest.raises(
         AttnlabError,

@@ -11,6 +11,7 @@ from attnlab import __version__
 from attnlab._errors import AttnlabError
 from attnlab.cli._claims import claims
 from attnlab.cli._commands import command_of
+from attnlab.cli._diff import diff
 from attnlab.cli._many import FilesCommand, ManyCommand
 from attnlab.cli._predict import predict
 from attnlab.cli._report import report
@@ -25,7 +26,7 @@ with confidence intervals, which claims hold.
 
 Exit codes: 0 done, no verdict contradicts its expectation; 1 too many runs failed; 2 a mistake in the call or its
 files; 3 a verdict contradicts its expectation; 4 with --strict: a verdict is undecided; 130 interrupted (the same
-command resumes).
+command resumes). `attnlab diff` ends with 1 if something moved.
 """
 
 app = typer.Typer(
@@ -58,6 +59,7 @@ for _question in questions().values():
 app.command()(report)
 app.command()(runs)
 app.command()(claims)
+app.command()(diff)
 
 
 def main() -> None:

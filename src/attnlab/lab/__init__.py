@@ -30,6 +30,7 @@ from attnlab.lab._criterion import (
 )
 from attnlab.lab._experiment import Answers, Bench, Experiment, Interrupted, TextTable, digest
 from attnlab.lab._settings import Field, Option, Settings, options
+from attnlab.lab._source import Provenance, Source
 from attnlab.lab._sweep import Grid, Scale, Sweep
 from attnlab.lab._tables import Data, Table, Variable, variable
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         side_by_side,
         split_arms,
     )
+    from attnlab.lab._diff import Comparison, compare_records
     from attnlab.lab._run import Record, page, read_record, run, write_page
 
 _LATER = {
@@ -50,6 +52,7 @@ _LATER = {
         ("along", "asked_of", "axis", "dataset", "labelled", "side_by_side", "split_arms"),
         "_arrays",
     ),
+    **dict.fromkeys(("Comparison", "compare_records"), "_diff"),
     **dict.fromkeys(("Record", "page", "read_record", "run", "write_page"), "_run"),
 }
 
@@ -62,10 +65,13 @@ __all__ = [
     "Experiment",
     "Grid",
     "Option",
+    "Provenance",
     "Record",
     "Settings",
+    "Source",
     "Sweep",
     "Table",
+    "compare_records",
     "every_run",
     "geometric_mean",
     "given_interval",

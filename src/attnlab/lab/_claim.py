@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import attnlab as al
 from attnlab._errors import AttnlabError
 from attnlab.lab._criterion import ON_AVERAGE, Criterion, CriterionResult, Verdict
+from attnlab.lab._source import Provenance, Source
 from attnlab.lab._sweep import Sweep
 from attnlab.lab._tables import Data
 from attnlab.report import Figure
 
+NOT_DISCRIMINATING = "not discriminating"
+_OURS = Source("ours")
+
 
 @dataclass(frozen=True)
 class Control:
-    """A setting in which the claim must be rejected (or accepted, if the claim should fail)."""
+    """A setting in which the claim must be rejected (or accepted, if the claim should fail).
+
+    One criterion that fails rejects; to be accepted, all have to hold.
+    """
 
     id: str
     statement: str
@@ -32,7 +41,7 @@ class Control:
             raise AttnlabError(f"control {self.id!r} has no criterion: it could not come out wrong")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Claim:
     """A statement, the sweeps that it needs, what is compared, and what would refute it.
 
@@ -40,6 +49,13 @@ class Claim:
     control does not come out as it should; without data it is not run. A ``table`` asks one
     question of many settings: every criterion has its own verdict, the whole is only reported.
 
+    A criterion that holds in every control as well is not discriminating: a claim does not hold by
+    such criteria alone.
+
+    - ``source``: who says it, we by default. ``provenance``: when its thresholds were set.
+      A criterion may have its own of both.
+    - ``expected``: the verdict that is expected; ``expected_provenance``: when that was set, by
+      default with the thresholds.
     - ``figures(data)`` draws it; without figures a page shows every criterion run by run.
     - ``rank`` orders the claims of a paper; ``options``: what the command that reproduces it needs
       besides its id.
@@ -48,7 +64,7 @@ class Claim:
     id: str
     title: str
     statement: str
-    source: str
+    source: Source = _OURS
     sweeps: tuple[Sweep, ...]
     criteria: tuple[Criterion, ...]
     controls: tuple[Control, ...]
@@ -60,14 +76,69 @@ class Claim:
     table: bool = False
     rank: int = 1000
     options: str = ""
+    provenance: Provenance | None = None
+    expected_provenance: Provenance | None = None
 
     def __post_init__(self):
+        if not isinstance(self.source, Source):
+            raise AttnlabError(
+                f"claim {self.id!r}: source={self.source!r}; expected a Source, such as "
+                'Source("ours", note="my notebook")'
+            )
         if not self.criteria:
             raise AttnlabError(f"claim {self.id!r} has no criterion: it could not fail")
         if not self.controls:
             raise AttnlabError(
                 f"claim {self.id!r} has no control: give a setting in which it must be rejected"
             )
+
+    def ledger(self) -> dict[str, Any]:
+        """What the claim has committed itself to, in words: source, expectation, criteria with their
+        thresholds, controls, and when each was set.
+
+        ``hash`` changes with every criterion, threshold and expectation, and with nothing else.
+        ``of_criteria``: of those whose source or provenance is not the claim's, and of those that are
+        known not to discriminate.
+        """
+        return {
+            "source": self.source.words,
+            "source_kind": self.source.kind,
+            "provenance": _words(self.provenance),
+            "expected": self.expected,
+            "expected_provenance": self._expected_since,
+            "criteria": {c.name: c.words for c in self.criteria},
+            "of_criteria": dict(self._own_facts()),
+            "controls": {
+                control.id: {
+                    "should": control.should,
+                    "criteria": {c.name: c.words for c in control.criteria},
+                }
+                for control in self.controls
+            },
+            "hash": self._hash(),
+        }
+
+    @property
+    def _expected_since(self) -> str:
+        return _words(self.expected_provenance or self.provenance)
+
+    def _own_facts(self) -> Iterator[tuple[str, dict[str, str]]]:
+        for c in self.criteria:
+            own = {
+                "source": c.source.words if c.source else "",
+                "provenance": _words(c.provenance),
+                "note": "" if c.discriminates else NOT_DISCRIMINATING,
+            }
+            if any(own.values()):
+                yield c.name, {name: words for name, words in own.items() if words}
+
+    def _hash(self) -> str:
+        terms = [
+            self.expected,
+            [c.terms for c in self.criteria],
+            [[one.id, one.should, [c.terms for c in one.criteria]] for one in self.controls],
+        ]
+        return hashlib.sha256(json.dumps(terms).encode()).hexdigest()[:16]
 
     def judge(
         self,
@@ -83,11 +154,13 @@ class Claim:
             "id": self.id,
             "title": self.title,
             "statement": self.statement,
-            "source": self.source,
+            "source": self.source.words,
+            "source_kind": self.source.kind,
             "verdict": "not run",
             "reading": "not run",
             "exceptions": "",
             "expected": self.expected,
+            "expected_provenance": self._expected_since,
             "confidence": confidence,
             "criteria": [],
             "seeds": 0,
@@ -101,8 +174,10 @@ class Claim:
         if data is None:
             return entry
         results = [c.judge(data, confidence) for c in self.criteria]
-        controls = [_control_record(control, data, confidence) for control in self.controls]
-        verdict, reason = _verdict(results, controls)
+        judged = [(one, _judged(one, data, confidence)) for one in self.controls]
+        controls = [_control_record(control, found) for control, found in judged]
+        blind = _not_discriminating(self.criteria, judged)
+        verdict, reason = _verdict(results, controls, blind)
         if self.table and all(c["ok"] for c in controls):
             held = sum(r.verdict == "holds" for r in results)
             verdict, reason = "reported", f"{held} of {len(results)} figures within the bounds"
@@ -112,7 +187,15 @@ class Claim:
             "reading": ON_AVERAGE if average else verdict,
             "exceptions": _exceptions(results),
             "reason": reason,
-            "criteria": [r.record() for r in results],
+            "criteria": [
+                r.record()
+                | {
+                    "discriminates": k not in blind,
+                    "source": (r.criterion.source or self.source).words,
+                    "provenance": _words(r.criterion.provenance or self.provenance),
+                }
+                for k, r in enumerate(results)
+            ],
             "controls": controls,
             "seeds": max((r.runs.usable for r in results), default=0),
         }
@@ -139,8 +222,46 @@ def _exceptions(results: list[CriterionResult]) -> str:
     return min(counted, key=lambda pair: pair[0])[1].exceptions
 
 
-def _control_record(control: Control, data: Data, confidence: float) -> dict[str, Any]:
-    results = [c.judge(data, confidence) for c in control.criteria]
+def _words(provenance: Provenance | None) -> str:
+    return "" if provenance is None else provenance.words
+
+
+def _judged(control: Control, data: Data, confidence: float) -> list[CriterionResult]:
+    return [c.judge(data, confidence) for c in control.criteria]
+
+
+def _not_discriminating(
+    criteria: Sequence[Criterion], controls: Sequence[tuple[Control, list[CriterionResult]]]
+) -> set[int]:
+    """The places of the criteria that hold in every control that should be rejected and makes the
+    same comparison. One that no control makes is not known to be blind.
+    """
+    found = set()
+    for place in range(len(criteria)):
+        same = [
+            result.verdict
+            for control, results in controls
+            if control.should == "reject"
+            for result in _same_comparison(place, criteria, results)
+        ]
+        if same and all(verdict == "holds" for verdict in same):
+            found.add(place)
+    return found
+
+
+def _same_comparison(
+    place: int, criteria: Sequence[Criterion], results: Sequence[CriterionResult]
+) -> list[CriterionResult]:
+    """A control's results for the comparison that a criterion makes: the same statistic and
+    threshold. Where both make it equally often, once for each head, say, they belong together in
+    their order.
+    """
+    mine = [k for k, c in enumerate(criteria) if c.requires == criteria[place].requires]
+    same = [r for r in results if r.criterion.requires == criteria[place].requires]
+    return [same[mine.index(place)]] if len(mine) == len(same) else same
+
+
+def _control_record(control: Control, results: list[CriterionResult]) -> dict[str, Any]:
     verdict = _combined([r.verdict for r in results])
     ok = verdict == ("fails" if control.should == "reject" else "holds")
     return {
@@ -154,7 +275,9 @@ def _control_record(control: Control, data: Data, confidence: float) -> dict[str
     }
 
 
-def _verdict(results: list[CriterionResult], controls: list[dict[str, Any]]) -> tuple[Verdict, str]:
+def _verdict(
+    results: list[CriterionResult], controls: list[dict[str, Any]], blind: set[int]
+) -> tuple[Verdict, str]:
     wrong = [c for c in controls if not c["ok"]]
     if wrong:
         said = {"reject": "rejected", "accept": "accepted"}[wrong[0]["should"]]
@@ -165,6 +288,10 @@ def _verdict(results: list[CriterionResult], controls: list[dict[str, Any]]) -> 
             "the measurement does not tell true from false here"
         )
     verdict = _combined([r.verdict for r in results])
+    if verdict == "holds" and len(blind) == len(results):
+        return "inconclusive", (
+            "every criterion holds in every control, too: none of them is discriminating"
+        )
     if verdict == "holds":
         return verdict, ""
     named = [r for r in results if r.verdict == verdict] or [

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import attnlab as al
 from attnlab._errors import AttnlabError, MissingData
-from attnlab.lab._claim import Claim, contradicts
+from attnlab.lab._claim import NOT_DISCRIMINATING, Claim, contradicts
 from attnlab.lab._experiment import Answers, Bench, Experiment, TextTable
 from attnlab.lab._settings import Option, Settings
 from attnlab.lab._sweep import Scale, Sweep
@@ -188,7 +188,7 @@ class Claims(Experiment[ClaimSettings]):
         return Answers(
             question="Which claims about training attention models hold, when they are put to the "
             "test?",
-            summary=(summary,),
+            summary=tuple(filter(None, (summary, _false_verdicts(entries)))),
             facts={"scale": settings.scale, "seeds": seeds, "sweeps": self._sweep_names()},
         )
 
@@ -384,7 +384,7 @@ def _claim_section(
         how_measured=entry["how_measured"],
         refuted_by=entry["refuted_by"],
         command=entry["command"],
-        source=entry["source"],
+        source=_by_words(entry, "source") or entry["source"],
         reason=entry["reason"],
         reading=entry["reading"],
         facts=_claim_facts(entry),
@@ -428,12 +428,62 @@ def _value_and_interval(
     return value, (-math.inf if low is None else low, math.inf if high is None else high)
 
 
+def _false_verdicts(entries: Sequence[Mapping[str, Any]]) -> str:
+    """How many verdicts of criteria and controls may be expected to be false, in words; empty where
+    no interval was judged.
+
+    The error rate of an interval is what its confidence leaves, summed over all looks at its claim.
+    """
+    rates: dict[str, float] = {}
+    for entry in entries:
+        rate = min(1.0, sum(1 - look["confidence"] for look in entry["looks"]))
+        controls = [c for control in entry["controls"] for c in control["criteria"]]
+        for criterion in (*entry["criteria"], *controls):
+            if criterion["interval"] is not None:
+                key = _same_interval(criterion)
+                rates[key] = max(rate, rates.get(key, 0.0))
+    if not rates:
+        return ""
+    return (
+        f"At most {number(sum(rates.values()))} of the verdicts on {len(rates)} intervals are "
+        "expected to be false: the sum of their error rates. It assumes that runs are independent "
+        "draws and, as the worst case, that every true value lies at its threshold, but not that "
+        "intervals are independent of each other. One that several claims share counts once; "
+        "criteria without an interval (every run, pooled statistics) are not counted."
+    )
+
+
+def _same_interval(criterion: Mapping[str, Any]) -> str:
+    """What is equal for two criteria that judge the same numbers in the same way."""
+    fields = ("kind", "of", "relation", "threshold", "statistic", "interval", "by_seed", "seeds")
+    return repr([criterion[field] for field in fields])
+
+
+def _by_words(entry: Mapping[str, Any], field: str) -> str:
+    """What the criteria of an entry state under ``field``; their names only where they differ."""
+    named: dict[str, list[str]] = {}
+    for criterion in entry["criteria"]:
+        if criterion[field]:
+            named.setdefault(criterion[field], []).append(criterion["name"])
+    if len(named) == 1:
+        return next(iter(named))
+    return "; ".join(f"{', '.join(names)}: {words}" for words, names in named.items())
+
+
 def _claim_facts(entry: Mapping[str, Any]) -> dict[str, str]:
-    """How many seeds and runs there were, and every look if there were several."""
+    """How many seeds and runs there were, who states it, when thresholds and expectation were set,
+    what tells nothing apart, and every look if there were several.
+    """
     counts = entry["runs"]
     runs = ", ".join(f"{count} {name}" for name, count in counts.items() if name != "causes")
     causes = "; ".join(f"{one['count']} × {one['cause']}" for one in counts["causes"])
     facts = {"Seeds": str(entry["seeds"]), "Runs": f"{runs} ({causes})" if causes else runs}
+    if thresholds := _by_words(entry, "provenance"):
+        facts["Thresholds"] = thresholds
+    if since := entry["expected_provenance"]:
+        facts["Expectation"] = f"“{entry['expected']}”, {since}"
+    if blind := [c["name"] for c in entry["criteria"] if not c["discriminates"]]:
+        facts[NOT_DISCRIMINATING.capitalize()] = f"{', '.join(blind)}: holds in every control, too"
     looks = entry["looks"]
     if len(looks) > 1:
         facts["Looks"] = "; ".join(f"{look['seeds']} seeds: {look['verdict']}" for look in looks)
@@ -496,7 +546,9 @@ def _verdict_table(entries: Sequence[Mapping[str, Any]]) -> TextTable:
         if not entry["criteria"]:
             rows.append((*heads[0], entry["reason"], "", ""))
         for head, c in zip(heads, entry["criteria"], strict=False):
-            mark = "" if c["reading"] == "holds" else f" ({c['reading']})"
+            marks = [] if c["reading"] == "holds" else [c["reading"]]
+            marks += [] if c["discriminates"] else [NOT_DISCRIMINATING]
+            mark = f" ({', '.join(marks)})" if marks else ""
             runs = f"\n{c['exceptions']}" if c["exceptions"] else ""
             rows.append((*head, c["name"] + mark + runs, _measured(c), _asked(c)))
         for ok, words in ((True, "controls as they should"), (False, "controls that failed")):

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -17,6 +17,7 @@ import numpy as np
 
 import attnlab as al
 from attnlab._errors import AttnlabError
+from attnlab.lab._source import Provenance, Source
 from attnlab.lab._tables import Data
 
 if TYPE_CHECKING:
@@ -109,6 +110,11 @@ class Criterion:
     ``measure(data)`` gives a labelled array with a ``seed`` dimension; a nan entry was not
     measured. A coordinate ``asked`` may say which seeds were asked for (all, without it).
 
+    - ``provenance``, ``source``: when the threshold was set and who states it; by default the
+      claim's.
+    - ``discriminates``: false where it is known to hold in every control, too; `attnlab claims` says
+      so. A verdict goes by what the controls give, not by this.
+
     >>> criterion = Criterion("drift", lambda data: data["laws"].drift, every_run <= 3e-4)
     >>> criterion.threshold, criterion.relation
     (0.0003, '<=')
@@ -118,6 +124,9 @@ class Criterion:
     measure: Measure
     requires: Requirement
     unit: str = ""
+    provenance: Provenance | None = None
+    source: Source | None = None
+    discriminates: bool = True
 
     def __post_init__(self):
         if not isinstance(self.requires, Requirement):
@@ -125,6 +134,16 @@ class Criterion:
                 f"criterion {self.name!r}: requires={self.requires!r}; expected a comparison such "
                 "as `every_run <= 0.01`"
             )
+
+    @property
+    def words(self) -> str:
+        """What it asks, as a reader would say it."""
+        return f"{self.requires.words} {self.unit}".rstrip()
+
+    @property
+    def terms(self) -> list[Any]:
+        """What it asks, to the last digit."""
+        return [self.name, *astuple(self.requires), self.unit]
 
     @property
     def kind(self) -> Kind:

@@ -11,7 +11,9 @@ from attnlab.lab import (
     Criterion,
     Data,
     Grid,
+    Provenance,
     Scale,
+    Source,
     Sweep,
     Table,
     Variable,
@@ -132,8 +134,12 @@ claim = Claim(
     title="Plain descent on word attention trains at the edge of stability",
     statement="Full-batch descent with the steps 0.5, 1 and 2 ends with λ_max·step/2 between 0.95 "
     "and 1.15.",
-    source="Cohen, Kaur, Li, Kolter, Talwalkar (2021), arXiv 2103.00065; on word attention, "
-    "attnlab",
+    source=Source(
+        "stated",
+        "Cohen, Kaur, Li, Kolter, Talwalkar (2021), arXiv 2103.00065",
+        "on word attention it is ours",
+    ),
+    provenance=Provenance("after", "2026-11-16", "one seed of a prototype (docs/theory.md)"),
     sweeps=(Sweep("edge", WORK, _grid, _measure, (Edge,)),),
     criteria=tuple(at_the_edge(size) for size in _LARGE),
     controls=(

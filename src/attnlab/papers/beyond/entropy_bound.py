@@ -10,7 +10,9 @@ from attnlab.lab import (
     Criterion,
     Data,
     Grid,
+    Provenance,
     Scale,
+    Source,
     Sweep,
     Table,
     every_run,
@@ -72,7 +74,8 @@ claim = Claim(
     statement="The entropy of a softmax over T words with logits of norm σ is never below log(1 + "
     "(T−1)β) + σ√(T(T−1)) β/(1 + (T−1)β), β = e^{−σ√(T/(T−1))}, and reaches it at one row of "
     "logits.",
-    source="Zhai et al. (2023), arXiv 2303.06296",
+    source=Source("stated", "Zhai et al. (2023), arXiv 2303.06296"),
+    provenance=Provenance("after", "2026-11-16", "runs that are not recorded"),
     sweeps=(Sweep("entropy bound", WORK, _grid, _measure, (Rows,)),),
     criteria=(
         Criterion(

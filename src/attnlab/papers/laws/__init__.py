@@ -1,3 +1,5 @@
 """Exact laws of training word attention, beyond the papers (docs/theory.md#a4)."""
 
-SOURCE = "attnlab, exact laws of training word attention (beyond Lu et al. 2021)"
+from attnlab.lab import Source
+
+SOURCE = Source("ours", note="exact laws of training, beyond Lu, Mao and Nayak (2021)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from attnlab.lab import Claim, Control, Criterion, Data, every_run, mean, pooled_min
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.laws import SOURCE
 from attnlab.papers.laws.sweeps import Laws, StepSizes, laws, step_sizes
 from attnlab.papers.lu2021.sweeps import head_name
@@ -68,6 +69,7 @@ claim = Claim(
     statement="With a trained first layer W, EᵀE − WWᵀ is conserved by the flow; descent drifts in "
     "proportion to its step.",
     source=SOURCE,
+    provenance=PROTOTYPE,
     sweeps=(laws, step_sizes),
     criteria=(
         _LINEAR,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from attnlab.lab import Claim, Control, Criterion, Data, every_run
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.laws import SOURCE
 from attnlab.papers.laws.figures import head_rows, worst
 from attnlab.papers.laws.sweeps import IDENTITY_ROUNDING, Laws, Rules, laws, optimizers
@@ -38,6 +39,7 @@ claim = Claim(
     statement="s(T) − s(0) = |q|²[½(|ν(T)|² − |ν(0)|²) − I₁ − I₂] holds exactly for gradient "
     "descent.",
     source=SOURCE,
+    provenance=PROTOTYPE,
     sweeps=(laws, optimizers),
     criteria=(_DESCENT,),
     controls=(

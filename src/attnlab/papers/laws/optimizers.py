@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnlab.lab import Claim, Control, Criterion, Data, Measure, Variable, every_run
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.laws import SOURCE
 from attnlab.papers.laws.balance import ROUGHLY_KEPT
 from attnlab.papers.laws.sweeps import IDENTITY_ROUNDING, SUM_ROUNDING, Rules, optimizers
@@ -108,6 +109,7 @@ claim = Claim(
     statement="Descent, SGD, momentum and weight decay from zero keep the sum of scores, Adam does "
     "not; the exact identity is kept by descent and SGD alone.",
     source=SOURCE,
+    provenance=PROTOTYPE,
     sweeps=(optimizers,),
     criteria=(
         Criterion(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from attnlab.lab import Claim, Control, Criterion, Data, every_run, mean, pooled_min
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.laws import SOURCE
 from attnlab.papers.laws.figures import worst
 from attnlab.papers.laws.sweeps import TrainedQuery, step_sizes
@@ -48,6 +49,7 @@ claim = Claim(
     statement="With a trained query, KᵀK − qqᵀ is conserved by the flow and Σκ exactly; from zero "
     "keys, q keeps its direction.",
     source=SOURCE,
+    provenance=PROTOTYPE,
     sweeps=(step_sizes,),
     criteria=(
         Criterion("exponent of the drift in the step", TrainedQuery.slope, mean.between(0.9, 1.1)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from attnlab.lab import Claim, Control, Criterion, Data, every_run
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.laws import SOURCE
 from attnlab.papers.laws.figures import head_rows, worst
 from attnlab.papers.laws.sweeps import SUM_ROUNDING, Laws, SinglePrecision, UnderAdam, laws
@@ -44,6 +45,7 @@ claim = Claim(
     statement="With a frozen query, gradient descent never changes the sum of the scores of all "
     "words.",
     source=SOURCE,
+    provenance=PROTOTYPE,
     sweeps=(laws,),
     criteria=(_DOUBLE, _SINGLE),
     controls=(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import attnlab as al
-from attnlab.lab import Claim, Control, Criterion, Data, Measure, Variable, given_interval
+from attnlab.lab import Claim, Control, Criterion, Data, Measure, Source, Variable, given_interval
+from attnlab.papers import PROTOTYPE
+from attnlab.papers.liu2021 import PAPER
 from attnlab.papers.liu2021.sample_figures import PREDICTED, PREDICTORS
 from attnlab.papers.liu2021.sample_sweeps import HOW, MaskFamily, static_mask
 from attnlab.report import Figure, heat_table, interval, menu_figure, ratios_against
@@ -112,8 +114,8 @@ claim = Claim(
     title="Five quantities of the inputs predict the order of the savings",
     statement="Over masks of s of p features, the ratio of five quantities, each of x against "
     "x ⊙ f(x), puts the settings in the order of the measured sample ratios.",
-    source="attnlab, candidate predictors of the sample ratio (not the theorems of Liu et al. "
-    "2021)",
+    source=Source("ours", note=f"candidate predictors, not the theorems of {PAPER}"),
+    provenance=PROTOTYPE,
     sweeps=(static_mask,),
     criteria=_criteria(),
     controls=(

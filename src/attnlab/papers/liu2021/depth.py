@@ -12,16 +12,18 @@ from attnlab.lab import (
     Grid,
     Measure,
     Scale,
+    Source,
     Sweep,
     given_interval,
     share,
 )
+from attnlab.papers import PROTOTYPE
+from attnlab.papers.liu2021 import PAPER
 from attnlab.papers.liu2021.curve_sweeps import end
 from attnlab.papers.liu2021.sample_sweeps import (
     HOW,
     LEVEL,
     MOST_WORDS,
-    SOURCE,
     WORD_SIZES,
     WORK,
     TeacherCurves,
@@ -138,7 +140,8 @@ claim = Claim(
     title="Depth costs little when the weights are known, and much when they are learned",
     statement="With known weights, three layers need at most four times the samples of one; "
     f"learned, three layers are hardly ever found with {MOST_WORDS}.",
-    source=SOURCE,
+    source=Source("stated", PAPER, "sample complexity of several layers"),
+    provenance=PROTOTYPE,
     sweeps=(
         Sweep(
             name="depth",
@@ -158,6 +161,7 @@ claim = Claim(
             f"share of seeds at ε ≤ {LEVEL:g} with {MOST_WORDS} samples, learned, depth 3",
             _reaches(_DEEPEST),
             _RARE,
+            source=Source("ours"),
         ),
     ),
     controls=(

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from attnlab.lab import Claim, Control, Criterion, Data, Grid, Scale, Sweep, given_interval, mean
-from attnlab.papers.liu2021 import PAPER
+from attnlab.lab import (
+    Claim,
+    Control,
+    Criterion,
+    Data,
+    Grid,
+    Scale,
+    Source,
+    Sweep,
+    given_interval,
+    mean,
+)
+from attnlab.papers.liu2021 import EARLY_SEEDS, PAPER
 from attnlab.papers.liu2021.curve_sweeps import end
 from attnlab.papers.liu2021.digit_figures import attention_pictures, looking_dots
 from attnlab.papers.liu2021.digit_settings import ATTENTION, MASKED
@@ -94,7 +105,8 @@ claim = Claim(
     statement="In a cluttered canvas a network that is shown only the digit's square needs at most "
     "a fifth of the images for an accuracy of 0.30; patch self-attention, told nothing, is right "
     "in 85 % with 1250.",
-    source=f"{PAPER}, sample complexity of attention",
+    source=Source("seen", PAPER, "noisy digits; here they are small and in clutter"),
+    provenance=EARLY_SEEDS,
     sweeps=(digits,),
     criteria=(
         _saved("baseline over known mask at accuracy 0.30 (ratio)", "known-mask"),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from attnlab.lab import Claim, Control, Data
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.liu2021.point_figures import flatness_ratios
 from attnlab.papers.liu2021.point_sweeps import (
     CAVEAT,
     FLAT_HOW,
+    FLATTER,
     MATCH,
-    SOURCE,
     Flatness,
     flatness,
     flatter,
@@ -38,7 +39,8 @@ claim = Claim(
     title="Minima of known attention are flatter than the baseline's",
     statement="At equal training error, trace and relative flatness with known attention are half "
     "the baseline's.",
-    source=SOURCE,
+    source=FLATTER,
+    provenance=PROTOTYPE,
     sweeps=(flatness,),
     criteria=flatter("known-attention", "known gate / baseline"),
     controls=(

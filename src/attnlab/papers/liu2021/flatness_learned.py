@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from attnlab.lab import Claim, Control, Data
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.liu2021.point_figures import MEASURES, drawable, flatness_ratios, model_name
 from attnlab.papers.liu2021.point_sweeps import (
     CAVEAT,
     FLAT_HOW,
+    FLATTER,
     HALF,
     MATCH,
-    SOURCE,
     Flatness,
     flatness,
     flatter,
@@ -58,7 +59,8 @@ claim = Claim(
     title="Minima of learned self-attention are flatter than an MLP's",
     statement="At equal training error, trace and relative flatness of self-attention are half an "
     "MLP's or less.",
-    source=SOURCE,
+    source=FLATTER,
+    provenance=PROTOTYPE,
     sweeps=(flatness,),
     criteria=flatter("self-attention", "self-attention / MLP"),
     controls=(

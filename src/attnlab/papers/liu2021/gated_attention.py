@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from attnlab.lab import Claim, Control, Criterion, Data, Grid, Scale, Sweep, given_interval
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.liu2021.curve_sweeps import end
 from attnlab.papers.liu2021.sample_figures import tuning
 from attnlab.papers.liu2021.sample_sweeps import (
@@ -82,6 +83,7 @@ claim = Claim(
     statement="Known input-dependent gates on 4 of p features need a number of samples that does "
     "not grow with p.",
     source=SOURCE,
+    provenance=PROTOTYPE,
     sweeps=(
         Sweep(name="gate", work=WORK, grid=_grid, measure=_measure, tables=(Gated, GatedRough)),
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from attnlab.lab import Claim, Control, Criterion, Data, given_interval
+from attnlab.papers.liu2021 import EARLY_SEEDS
 from attnlab.papers.liu2021.variant_figures import steps_figures
 from attnlab.papers.liu2021.variant_sweeps import (
     HOW,
@@ -34,6 +35,7 @@ claim = Claim(
     statement="On a teacher that attends to one word, softmax at temperature 4 has at least "
     f"{WORTHWHILE} times the error of softmax, with {STEPS} steps and at convergence.",
     source=SOURCE,
+    provenance=EARLY_SEEDS,
     sweeps=(ladders,),
     criteria=(
         Criterion(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from attnlab.lab import Claim, Control, Criterion, Data, given_interval
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.liu2021.curve_sweeps import end
 from attnlab.papers.liu2021.sample_figures import ratio_and_predictors, tuning
 from attnlab.papers.liu2021.sample_sweeps import (
@@ -47,6 +48,7 @@ claim = Claim(
     statement="With 4 relevant of p features, the baseline's needed samples grow in proportion to "
     "p; those of a model that knows the mask do not grow.",
     source=SOURCE,
+    provenance=PROTOTYPE,
     sweeps=(static_mask,),
     criteria=(
         Criterion(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from attnlab.lab import Claim, Control, Data
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.liu2021.point_figures import mean_of, minima_errors, model_name, models_of
 from attnlab.papers.liu2021.point_sweeps import CAVEAT, HOW, SOURCE, Minima, good_minima, minima
 from attnlab.report import Figure, heat_table
@@ -57,6 +58,7 @@ claim = Claim(
     title="With learned self-attention, nearly every local minimum is good",
     statement="Of the certified minima of learned self-attention with 512 samples, 95 % are good.",
     source=SOURCE,
+    provenance=PROTOTYPE,
     sweeps=(minima,),
     criteria=(good_minima("self-attention", "learned self-attention", _SAMPLES, 0.95),),
     controls=(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from attnlab.lab import Claim, Control, Criterion, Data, Grid, Scale, Sweep, given_interval
+from attnlab.lab import Claim, Control, Criterion, Data, Grid, Scale, Source, Sweep, given_interval
+from attnlab.papers import PROTOTYPE
+from attnlab.papers.liu2021 import PAPER
 from attnlab.papers.liu2021.curve_sweeps import end
 from attnlab.papers.liu2021.sample_figures import tuning
 from attnlab.papers.liu2021.sample_sweeps import (
     FEATURES,
     HOW,
     LEVEL,
-    SOURCE,
     WORK,
     StaticMask,
     TeacherCurves,
@@ -71,7 +72,8 @@ claim = Claim(
     title="Knowing a block that moves does not make needed samples flat",
     statement="If the relevant block moves with the input, even a model that knows where it is "
     "needs samples in proportion to p: the head must learn every place.",
-    source=SOURCE,
+    source=Source("ours", note=f"a case in which the argument of {PAPER} gives no advantage"),
+    provenance=PROTOTYPE,
     sweeps=(moving_block, static_mask),
     criteria=(
         Criterion(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from attnlab.lab import Claim, Control, Criterion, Data, given_interval
+from attnlab.lab import Claim, Control, Criterion, Data, Source, given_interval
+from attnlab.papers import PROTOTYPE
+from attnlab.papers.liu2021 import PAPER
 from attnlab.papers.liu2021.curve_sweeps import end
 from attnlab.papers.liu2021.sample_sweeps import (
     HOW,
@@ -52,7 +54,8 @@ claim = Claim(
     rank=6,
     title="Where attention cannot help, the measurement says so",
     statement="A vacuous mask, a wrong mask, and self-attention on an MLP's data save no samples.",
-    source="attnlab, negative cases of Liu et al. (2021)",
+    source=Source("ours", note=f"cases in which the argument of {PAPER} gives no advantage"),
+    provenance=PROTOTYPE,
     sweeps=(static_mask, self_attention),
     criteria=(
         Criterion(

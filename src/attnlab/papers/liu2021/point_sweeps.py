@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import attnlab as al
-from attnlab.lab import Criterion, Data, Grid, Scale, Sweep, Table, median_ratio, share, variable
+from attnlab.lab import (
+    Criterion,
+    Data,
+    Grid,
+    Scale,
+    Source,
+    Sweep,
+    Table,
+    median_ratio,
+    share,
+    variable,
+)
+from attnlab.papers import restated
 from attnlab.papers.liu2021 import PAPER
 from attnlab.papers.liu2021.point_settings import FLATNESS, GOOD
 
@@ -25,7 +37,8 @@ HALF = 0.5  # a minimum is called flatter if a measure is at most this share of 
 # Problems for each seed asked for: a share of minima varies between problems, and they are cheap.
 PROBLEMS: dict[Scale, int] = {"quick": 2, "paper": 3}
 
-SOURCE = f"{PAPER}, loss landscape of attention"
+SOURCE = Source("stated", PAPER, "every local minimum has a low prediction error")
+FLATTER = Source("rebuilt", PAPER, "flatness of its minima")
 CAVEAT = (
     "These are measurements on small problems with l2 = 0.001; the theorems of the paper have "
     "assumptions of their own and are not tested."
@@ -78,7 +91,9 @@ def good_minima(model: str, words: str, n: int, least: float) -> Criterion:
     def measure(data: Data) -> xr.DataArray:
         return Minima.good(data, model=model, samples=n)
 
-    return Criterion(f"share of good minima, {words}, n = {n}", measure, share >= least)
+    since = restated(f"mean, with an interval, ≥ {least:g}")
+    name = f"share of good minima, {words}, n = {n}"
+    return Criterion(name, measure, share >= least, provenance=since)
 
 
 def flatter(model: str, words: str) -> tuple[Criterion, ...]:
@@ -87,9 +102,11 @@ def flatter(model: str, words: str) -> tuple[Criterion, ...]:
     def of(measure: str) -> Any:
         return Flatness.ratio.at(model=model, measure=measure)
 
-    return (
-        Criterion(f"trace of the Hessian, {words}", of("trace"), median_ratio <= HALF),
-        Criterion(f"Petzka's relative flatness, {words}", of("petzka"), median_ratio <= HALF),
+    names = {"trace": "trace of the Hessian", "petzka": "Petzka's relative flatness"}
+    since = restated(f"median, with an interval, ≤ {HALF}")
+    return tuple(
+        Criterion(f"{name}, {words}", of(measure), median_ratio <= HALF, provenance=since)
+        for measure, name in names.items()
     )
 
 

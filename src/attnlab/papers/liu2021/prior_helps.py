@@ -14,6 +14,7 @@ from attnlab.lab import (
     given_interval,
     variable,
 )
+from attnlab.papers.liu2021 import EARLY_SEEDS
 from attnlab.papers.liu2021.curve_sweeps import Curves, end
 from attnlab.papers.liu2021.variant_settings import TEACHER_WORK
 from attnlab.papers.liu2021.variant_sweeps import (
@@ -87,6 +88,7 @@ claim = Claim(
     f"{WORTHWHILE} times fewer samples for an error of {_LEVEL}; toward weights of other words it "
     "does not.",
     source=SOURCE,
+    provenance=EARLY_SEEDS,
     sweeps=(prior,),
     criteria=(
         Criterion(

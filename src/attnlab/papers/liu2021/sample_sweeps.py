@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attnlab as al
-from attnlab.lab import Data, Grid, Scale, Sweep, Table, variable
+from attnlab.lab import Data, Grid, Scale, Source, Sweep, Table, variable
 from attnlab.papers.liu2021 import PAPER
 from attnlab.papers.liu2021.curve_sweeps import Curves
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from attnlab.complexity import RankAgreement, SampleRatio
 
 WORK = "attnlab.papers.liu2021.curve_runs:fit_samples"
-SOURCE = f"{PAPER}, sample complexity of attention"
+SOURCE = Source("stated", PAPER, "attention needs fewer samples")
 HOW = (
     "n_ε is the number of training samples at which the seed-median error E(ŷ − g)²/Var g on 2000 "
     "noiseless points first crosses ε, interpolated in log n; its interval, and that of ratios "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from attnlab.lab import Claim, Control, Criterion, Data, given_interval
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.liu2021.curve_sweeps import end
 from attnlab.papers.liu2021.sample_figures import ratio_and_predictors, tuning
 from attnlab.papers.liu2021.sample_sweeps import (
@@ -51,6 +52,7 @@ claim = Claim(
     statement="With the teacher's weights known a few hundred samples suffice, an MLP does not get "
     f"there with {MOST_WORDS}; learned self-attention needs fewer than the MLP for a rough fit.",
     source=SOURCE,
+    provenance=PROTOTYPE,
     sweeps=(self_attention,),
     criteria=(
         Criterion(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from attnlab.lab import Claim, Control, Criterion, Data, given_interval
+from attnlab.papers.liu2021 import EARLY_SEEDS
 from attnlab.papers.liu2021.variant_figures import steps_figures
 from attnlab.papers.liu2021.variant_sweeps import (
     HOW,
@@ -33,6 +34,7 @@ claim = Claim(
     statement="On a teacher that attends to one word, softmax at temperature 0.25 has at most "
     f"{_BETTER.threshold} of the error of softmax when both have been trained to convergence.",
     source=SOURCE,
+    provenance=EARLY_SEEDS,
     sweeps=(ladders,),
     criteria=(
         Criterion(

@@ -19,6 +19,7 @@ from attnlab.lab import (
     given_interval,
     variable,
 )
+from attnlab.papers.liu2021 import EARLY_SEEDS
 from attnlab.papers.liu2021.variant_figures import steps_figures
 from attnlab.papers.liu2021.variant_settings import TEACHER_WORK
 from attnlab.papers.liu2021.variant_sweeps import (
@@ -165,6 +166,7 @@ claim = Claim(
     statement="On a teacher that averages all words, temperature 0.25 and sparsemax have at least "
     f"{WORTHWHILE} times the error of softmax at convergence.",
     source=SOURCE,
+    provenance=EARLY_SEEDS,
     sweeps=(ladders, sparsity_map),
     criteria=tuple(
         Criterion(

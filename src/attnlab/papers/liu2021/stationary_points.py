@@ -5,7 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import attnlab as al
-from attnlab.lab import Claim, Control, Criterion, Data, Grid, Scale, Sweep, Table, share, variable
+from attnlab.lab import (
+    Claim,
+    Control,
+    Criterion,
+    Data,
+    Grid,
+    Scale,
+    Source,
+    Sweep,
+    Table,
+    share,
+    variable,
+)
+from attnlab.papers import PROTOTYPE, restated
+from attnlab.papers.liu2021 import PAPER
 from attnlab.papers.liu2021.point_figures import (
     ERROR,
     drawable,
@@ -19,7 +33,6 @@ from attnlab.papers.liu2021.point_figures import (
 from attnlab.papers.liu2021.point_sweeps import (
     CAVEAT,
     PROBLEMS,
-    SOURCE,
     WORK,
     Minima,
     good_minima,
@@ -130,13 +143,15 @@ claim = Claim(
     title="With known attention, every stationary point is good",
     statement="Of all certified stationary points of known attention, saddles among them, 95 % are "
     "good.",
-    source=SOURCE,
+    source=Source("stated", PAPER, "section 3, every stationary point has a low error"),
+    provenance=PROTOTYPE,
     sweeps=(saddles, minima),
     criteria=(
         Criterion(
             "share of good stationary points, known gate",
             Saddles.good.at(model="known-attention"),
             share >= 0.95,
+            provenance=restated("mean, with an interval, ≥ 0.95"),
         ),
     ),
     controls=(

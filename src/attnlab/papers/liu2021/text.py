@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import attnlab as al
-from attnlab.lab import Claim, Control, Criterion, Data, Grid, Scale, Sweep, given_interval
-from attnlab.papers import ROTTEN_TOMATOES
+from attnlab.lab import Claim, Control, Criterion, Data, Grid, Scale, Source, Sweep, given_interval
+from attnlab.papers import PROTOTYPE, ROTTEN_TOMATOES
 from attnlab.papers.liu2021.curve_sweeps import Curves, end
 from attnlab.papers.liu2021.pooling_sweeps import (
     TASK,
@@ -114,7 +114,8 @@ def claim_on(corpus: str) -> Claim:
         title="On sentiment text attention pooling saves no labels worth having",
         statement=f"Mean pooling needs less than {WORTHWHILE:g} times the labels of attention "
         "pooling for the accuracy that both reach, less a point.",
-        source="Liu, Balaji, Xue, Min (2021), sample complexity of attention",
+        source=Source("ours", note="a negative case, ordinary sentiment text"),
+        provenance=PROTOTYPE,
         sweeps=(pooling_sweep(corpus), topic_pooling),
         criteria=(_ratio("mean over attention pooling (ratio)", TextPooling, "text"),),
         controls=(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from attnlab.lab import Claim, Control, Criterion, Data, given_interval
+from attnlab.lab import Claim, Control, Criterion, Data, Source, given_interval
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.liu2021 import PAPER
 from attnlab.papers.liu2021.curve_sweeps import end
 from attnlab.papers.liu2021.pooling_sweeps import (
@@ -55,7 +56,8 @@ claim = Claim(
     title="Attention pooling needs fewer sentences than mean pooling, under Adam",
     statement="On the topic task, trained by Adam, mean pooling needs at least ten times the "
     "sentences of attention pooling for an accuracy of 0.9.",
-    source=f"{PAPER}, sample complexity of attention",
+    source=Source("ours", note=f"the question of {PAPER}, on the task of Lu et al. (2021)"),
+    provenance=PROTOTYPE,
     sweeps=(topic_pooling,),
     criteria=(
         Criterion(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import attnlab as al
-from attnlab.lab import Data, Grid, Measure, Scale, Sweep, Table, variable
+from attnlab.lab import Data, Grid, Measure, Scale, Source, Sweep, Table, variable
 from attnlab.papers.liu2021 import PAPER
 from attnlab.papers.liu2021.variant_settings import TEACHER_WORK
 
@@ -24,7 +24,7 @@ MOVED = 0.05  # a variant has settled if LONGER times the steps move its median 
 WORTHWHILE = 1.25  # a ratio of errors or samples that is worth changing a design for
 FIRST_SEED = 100  # the protocol was chosen while looking at earlier ones
 
-SOURCE = f"{PAPER}, guidelines for designing attention"
+SOURCE = Source("rebuilt", PAPER, "section 5, guidelines for designing attention")
 HOW = (
     "Pooling students φ(w₁ᵀ Σ a_z x_z) with a = norm(xᵀq) on 16 words of dimension 8, 16 hidden "
     f"units, {SAMPLES} samples with noise 0.2; Adam 0.01 with cosine, batch 64, weight decay 0 or "

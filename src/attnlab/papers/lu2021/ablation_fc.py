@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnlab.lab import Claim, Control, Criterion, Data, median_ratio
+from attnlab.lab import Claim, Control, Criterion, Data, Source, median_ratio
+from attnlab.papers import PROTOTYPE, restated
 from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.ablation_sweeps import (
     LATE,
@@ -69,7 +70,8 @@ claim = Claim(
     title="Training keys and embeddings together is what makes it fast, fixed head",
     statement="The loss falls fastest when both are trained, slower with frozen keys, slowest with "
     "frozen embeddings.",
-    source=f"{PAPER}, section 5: ablations KF and EF",
+    source=Source("seen", PAPER, "section 5, ablations KF and EF"),
+    provenance=PROTOTYPE,
     sweeps=(ablation,),
     criteria=(
         *order_is_kept("fixed"),
@@ -77,6 +79,7 @@ claim = Claim(
             f"loss, keys frozen over full, step {LATE}",
             loss_ratio("fixed", "keys frozen", "full"),
             median_ratio >= _LEAST,
+            provenance=restated(f"median, with an interval, ≥ {_LEAST}"),
         ),
     ),
     controls=(

@@ -15,11 +15,14 @@ from attnlab.lab import (
     Grid,
     Measure,
     Scale,
+    Source,
     Sweep,
     Table,
     pooled_median,
     variable,
 )
+from attnlab.papers import PROTOTYPE
+from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.settings import TopicSettings
 from attnlab.papers.lu2021.sweeps import ADAM, MIDDLE, WORK
 from attnlab.report import Figure, band_figure, heat_table, menu_figure, number
@@ -157,8 +160,8 @@ claim = Claim(
     title="How far the relation reaches beyond the paper",
     statement="The score–norm relation is asked of heads, data, inputs and optimisers that the "
     "paper does not treat.",
-    source="attnlab; the paper claims the relation for any head and argues for contextual inputs "
-    "in its appendix",
+    source=Source("ours", note=f"beyond the heads, data, inputs and optimisers of {PAPER}"),
+    provenance=PROTOTYPE,
     sweeps=(beyond,),
     criteria=tuple(_of_setting(name) for name in _ARMS if name != "Adam"),
     controls=(

@@ -16,11 +16,13 @@ from attnlab.lab import (
     Grid,
     Measure,
     Scale,
+    Source,
     Sweep,
     Table,
     share,
     variable,
 )
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.figures import BAND
 from attnlab.papers.lu2021.sweeps import SMALL, WORK, more
@@ -175,7 +177,8 @@ claim = Claim(
     title="Heads of low capacity give attention a stronger signal",
     statement="Under the authors' settings the topic words' mean score ends highest with the fixed "
     "head, then linear, then two-layer.",
-    source=f"{PAPER}, section 5: low-capacity classifiers",
+    source=Source("seen", PAPER, "section 5, heads of low capacity"),
+    provenance=PROTOTYPE,
     sweeps=(capacity,),
     criteria=(
         Criterion(

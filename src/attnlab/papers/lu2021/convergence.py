@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnlab.lab import Claim, Control, Criterion, Data, Measure, Variable, every_run
+from attnlab.lab import Claim, Control, Criterion, Data, Measure, Source, Variable, every_run
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.figures import BAND, SINGLES, endings_figure
 from attnlab.papers.lu2021.sweeps import (
@@ -114,7 +115,8 @@ claim = Claim(
     title="Attention finds the words that matter",
     statement="After 5000 steps scores and norms tell topic words from all others, and the loss "
     "is near zero.",
-    source=f"{PAPER}, sections 4 and 5: convergence to the topic words",
+    source=Source("stated", PAPER, "section 4, convergence to the topic words"),
+    provenance=PROTOTYPE,
     sweeps=(reference, starts),
     criteria=found(Reference, head="fixed"),
     controls=(

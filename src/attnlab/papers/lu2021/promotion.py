@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attnlab.lab import Claim, Control, Criterion, Data, every_run
+from attnlab.lab import Claim, Control, Criterion, Data, Source, every_run
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.sweeps import (
     LargerStart,
@@ -89,7 +90,8 @@ claim = Claim(
     rank=3,
     title="Score and embedding promote each other",
     statement="From small embeddings, a topic word's score and norm only ever rise together.",
-    source=f"{PAPER}, section 4: mutual promotion",
+    source=Source("stated", PAPER, "section 4, mutual promotion"),
+    provenance=PROTOTYPE,
     sweeps=(reference, starts),
     criteria=(
         Criterion(

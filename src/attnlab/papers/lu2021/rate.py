@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import attnlab as al
-from attnlab.lab import Claim, Control, Criterion, Data, Grid, Scale, Sweep, mean, variable
+from attnlab.lab import Claim, Control, Criterion, Data, Grid, Scale, Source, Sweep, mean, variable
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.figures import far_figures
 from attnlab.papers.lu2021.sweeps import Flow, more
@@ -60,7 +61,8 @@ claim = Claim(
     title="The loss falls like 1/τ, the score grows like 2 log log τ",
     statement="Training converges to the topic word with certainty, and doubly logarithmically "
     "slowly.",
-    source=f"{PAPER}, section 4, carried to its limit by the reduced model",
+    source=Source("ours", note=f"the dynamics of {PAPER}, carried to their limit"),
+    provenance=PROTOTYPE,
     sweeps=(asymptotics,),
     criteria=(
         Criterion(

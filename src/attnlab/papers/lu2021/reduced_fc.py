@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from attnlab.lab import Claim, Control, Criterion, Data, Variable, every_run, pooled_p95
+from attnlab.lab import Claim, Control, Criterion, Data, Source, Variable, every_run, pooled_p95
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.figures import reduced_figures
 from attnlab.papers.lu2021.sweeps import HOW_PREDICTED, Reference, reference
@@ -33,7 +34,8 @@ claim = Claim(
     title="The reduced model predicts training, fixed head",
     statement="Under the fixed head, one sentence per topic word, the word and m null words, "
     "predicts from the start alone what training on the whole data set will do.",
-    source=f"{PAPER}, section 4: the reduced dynamics",
+    source=Source("ours", note=f"the dynamics of {PAPER} reduced to the topic words"),
+    provenance=PROTOTYPE,
     sweeps=(reference,),
     criteria=within(Reference.score_error, Reference.final_error),
     controls=(

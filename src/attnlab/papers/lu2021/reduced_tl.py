@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from attnlab.lab import Claim, Control, Criterion, Data, Variable, pooled_p90
+from attnlab.lab import Claim, Control, Criterion, Data, Provenance, Source, Variable, pooled_p90
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.figures import reduced_figures
 from attnlab.papers.lu2021.sweeps import HOW_PREDICTED, Reference, reference
@@ -11,14 +12,26 @@ from attnlab.report import Figure
 _ONSET, _FINAL = 0.04, 0.15  # relative errors of the onset and of the final score
 
 
+def _of_nine_tenths(limit: float) -> Provenance:
+    """The largest error was asked first; one run of sixteen misses it (see the claim's note)."""
+    seen = "sixteen of its own runs, seeds from 0 on"
+    return Provenance("after", "2026-11-16", seen, moved_from=f"every run ≤ {limit}")
+
+
 def within(onset: Variable, final: Variable, note: str = "") -> tuple[Criterion, ...]:
     """The claim's bounds on the errors of the onset and of the final score."""
     return (
         Criterion(
-            f"error of the onset time, p90{note}", onset.at(head="two_layer"), pooled_p90 <= _ONSET
+            f"error of the onset time, p90{note}",
+            onset.at(head="two_layer"),
+            pooled_p90 <= _ONSET,
+            provenance=_of_nine_tenths(_ONSET),
         ),
         Criterion(
-            f"error of the final score, p90{note}", final.at(head="two_layer"), pooled_p90 <= _FINAL
+            f"error of the final score, p90{note}",
+            final.at(head="two_layer"),
+            pooled_p90 <= _FINAL,
+            provenance=_of_nine_tenths(_FINAL),
         ),
     )
 
@@ -34,7 +47,8 @@ claim = Claim(
     title="The reduced model predicts training, two-layer head",
     statement="Under the two-layer head, one sentence per topic word, the word and m null words, "
     "predicts from the start alone what training on the whole data set will do.",
-    source=f"{PAPER}, section 4: the reduced dynamics",
+    source=Source("ours", note=f"the dynamics of {PAPER} reduced to the topic words"),
+    provenance=PROTOTYPE,
     sweeps=(reference,),
     criteria=within(Reference.onset_error, Reference.final_error),
     controls=(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,10 +13,12 @@ from attnlab.lab import (
     Criterion,
     Data,
     Measure,
+    Source,
     every_run,
     pooled_median,
     pooled_p95,
 )
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.figures import sen_error_figure, sen_relation
 from attnlab.papers.lu2021.sweeps import Reference, UnderAdam, head_name, reference
@@ -127,7 +130,8 @@ claim = Claim(
     title="A word's score determines the norm of its embedding",
     statement="Along training, s + (e^s − 1)/m = ½|q|²(|ν|² − |ν₀|²) for every topic word, "
     "whatever the head.",
-    source=f"{PAPER}, section 4: score and embedding norm",
+    source=Source("stated", PAPER, "section 4, score and embedding norm"),
+    provenance=PROTOTYPE,
     sweeps=(reference,),
     criteria=(
         *within(
@@ -153,6 +157,7 @@ claim = Claim(
             "late error, refined over plain form, fixed head, median",
             late_ratio,
             pooled_median <= 0.6,
+            provenance=replace(PROTOTYPE, moved_from="median, with an interval, ≤ 1"),
         ),
     ),
     controls=(

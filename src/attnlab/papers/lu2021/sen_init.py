@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from attnlab.lab import Claim, Control, Criterion, Data, Measure, pooled_median, pooled_p95
+from attnlab.lab import Claim, Control, Criterion, Data, Measure, Source, pooled_median, pooled_p95
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.sweeps import LargeStart, head_name, starts
 from attnlab.report import DotRow, Figure, band_figure, dots_figure
@@ -62,7 +63,8 @@ claim = Claim(
     title="The relation survives embeddings that start large",
     statement="With initial embeddings of standard deviation 0.1 the relation holds once |ν₀|² is "
     "kept in it.",
-    source=f"{PAPER}, section 5: the setting of the ablations",
+    source=Source("rebuilt", PAPER, "the relation from larger embeddings, those of the ablations"),
+    provenance=PROTOTYPE,
     sweeps=(starts,),
     criteria=within("relative error, fixed and linear head", LargeStart.sen_error),
     controls=(

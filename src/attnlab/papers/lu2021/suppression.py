@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnlab.lab import Claim, Control, Criterion, Data, mean, share
+from attnlab.lab import Claim, Control, Criterion, Data, Source, mean, share
+from attnlab.papers import PROTOTYPE, restated
 from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.sweeps import (
     LEAST_DIP,
@@ -121,13 +122,17 @@ claim = Claim(
     title="Misaligned words are suppressed first",
     statement="A topic word whose initial embedding points away from its label first loses score "
     "and norm together, before both rise.",
-    source=f"{PAPER}, section 4: mutual suppression",
+    source=Source("seen", PAPER, "mutual suppression"),
+    provenance=PROTOTYPE,
     sweeps=(starts, reference),
     criteria=(
         Criterion("seeds with a word that dips", dips_from_large, share >= _SEEDS),
         Criterion("share of words that dip", LargerStart.dip, mean.between(0.2, 0.6)),
         Criterion(
-            "norm falls with the score, share of dips", LargerStart.fall_together, share >= 0.95
+            "norm falls with the score, share of dips",
+            LargerStart.fall_together,
+            share >= 0.95,
+            provenance=restated("mean, with an interval, ≥ 0.95"),
         ),
         Criterion("AUC of misalignment for the dip", LargerStart.alignment_auc, mean >= 0.95),
     ),

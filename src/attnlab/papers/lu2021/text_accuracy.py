@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from attnlab.lab import Claim, Control, Criterion, Data, every_run, pooled_max
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.lu2021.text_figures import fixed_course
 from attnlab.papers.lu2021.text_sweeps import (
-    TEXT_PAPER,
+    TEXT_SOURCE,
     Fixed,
     Linear,
     Permuted,
@@ -46,7 +47,8 @@ def claim_on(corpus: str) -> Claim:
         title="One attention over words classifies real sentences",
         statement="Test accuracy at the best validation loss is about 0.8, with the fixed head as "
         "with the linear one.",
-        source=TEXT_PAPER,
+        source=TEXT_SOURCE,
+        provenance=PROTOTYPE,
         sweeps=(text_sweep(corpus),),
         criteria=(
             Criterion("test accuracy, fixed head", Fixed.best_accuracy, every_run >= _FIXED),

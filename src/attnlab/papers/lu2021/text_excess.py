@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from attnlab.lab import Claim, Control, Criterion, Data, every_run, pooled_max
+from attnlab.lab import Claim, Control, Criterion, Data, Source, every_run, pooled_max
+from attnlab.papers import PROTOTYPE
+from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.text_figures import OVER_SEEDS, fixed_course
 from attnlab.papers.lu2021.text_sweeps import (
     HEADS,
@@ -62,7 +64,8 @@ def claim_on(corpus: str) -> Claim:
         title="The words attended to are purer than chance makes them",
         statement="At the best validation loss the top-attended word's purity exceeds a "
         "label-permutation null by far.",
-        source="attnlab; the paper reports purity alone",
+        source=Source("ours", note=f"{PAPER} report purity, not its excess over chance"),
+        provenance=PROTOTYPE,
         sweeps=(text_sweep(corpus),),
         criteria=tuple(
             Criterion(

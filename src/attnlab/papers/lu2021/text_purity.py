@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from attnlab.lab import Claim, Control, Criterion, Data, every_run
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.lu2021.text_figures import fixed_course
 from attnlab.papers.lu2021.text_sweeps import (
     HEADS,
-    TEXT_PAPER,
+    TEXT_SOURCE,
     Fixed,
     is_judged,
     notes_on,
@@ -69,7 +70,8 @@ def claim_on(corpus: str) -> Claim:
         title="Along training attention goes to purer and rarer words",
         statement="The purity of the top-attended word of a sentence rises along training, and "
         "its frequency falls.",
-        source=TEXT_PAPER,
+        source=TEXT_SOURCE,
+        provenance=PROTOTYPE,
         sweeps=(text_sweep(corpus),),
         criteria=_trends(),
         controls=(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from attnlab.lab import Claim, Control, Criterion, Data, Measure, pooled_median, pooled_p90
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.lu2021.text_settings import WRONG_QUERY
-from attnlab.papers.lu2021.text_sweeps import HEADS, TEXT_PAPER, is_judged, notes_on, text_sweep
+from attnlab.papers.lu2021.text_sweeps import HEADS, TEXT_SOURCE, is_judged, notes_on, text_sweep
 from attnlab.report import Figure, scatter_figure
 
 if TYPE_CHECKING:
@@ -34,7 +35,12 @@ def _within(variable: str, note: str = "") -> tuple[Criterion, ...]:
         error = _top(table.variables[variable])
         found += [
             Criterion(f"relative error, {words}, median{note}", error, pooled_median <= _MEDIAN),
-            Criterion(f"relative error, {words}, p90{note}", error, pooled_p90 <= _P90),
+            Criterion(
+                f"relative error, {words}, p90{note}",
+                error,
+                pooled_p90 <= _P90,
+                discriminates=False,  # with |q| × 1.2 it is 0.29 to 0.3 on Rotten Tomatoes
+            ),
         ]
     return tuple(found)
 
@@ -69,7 +75,8 @@ def claim_on(corpus: str) -> Claim:
         statement="At the best validation loss, s + (e^s − 1)/m = ½|q|²(|ν|² − |ν₀|²) within some "
         f"per cent for the {_WORDS} words of the highest score, m being the mean number of other "
         "words in the sentences of each.",
-        source=TEXT_PAPER,
+        source=TEXT_SOURCE,
+        provenance=PROTOTYPE,
         sweeps=(text_sweep(corpus),),
         criteria=_within("sen_error"),
         controls=(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attnlab as al
-from attnlab.lab import Data, Grid, Scale, Sweep, Table, variable
+from attnlab.lab import Data, Grid, Scale, Source, Sweep, Table, variable
 from attnlab.papers import ROTTEN_TOMATOES
 from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.text_settings import TRAIN_TEXT
@@ -15,7 +15,7 @@ from attnlab.papers.lu2021.text_settings import TRAIN_TEXT
 if TYPE_CHECKING:
     import xarray as xr
 
-TEXT_PAPER = f"{PAPER}, section 5: real-world data"
+TEXT_SOURCE = Source("seen", PAPER, "section 5, real-world data")
 
 # Figures of the linear head hardly depend on d (20, 50 and 100 were tried); its best validation
 # loss comes at about step 12 500 on SST-2 and 14 750 on Rotten Tomatoes.
