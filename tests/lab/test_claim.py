@@ -491,6 +491,17 @@ def test_each_look_is_recorded_and_the_same_look_only_once(tmp_path):
     assert read_record(tmp_path / "out").content["looks"] == done.content["looks"]
 
 
+def test_fresh_seeds_are_other_runs_beside_those_that_were_seen(tmp_path):
+    asked = [toy_claim(toy_sweep(tmp_path))]
+    for first in (0, 1000):
+        done = reproduce(asked, tmp_path / "out", seeds=8, first_seed=first, processes=0)
+    entry = done.content["claims"][0]
+    assert entry["criteria"][0]["seeds"] == [*range(1000, 1008)]
+    assert [look["first_seed"] for look in entry["looks"]] == [0, 1000]
+    assert entry["command"].endswith("--seeds 8 --first-seed 1000")
+    assert len(list((tmp_path / "out").rglob("plan.json"))) == 2
+
+
 def test_seeds_are_added_until_a_claim_is_decided(tmp_path):
     # The mean of seeds 0 … n − 1 of ±1 in turn is near 0; its interval shrinks below 0.6 between 16
     # and 32 seeds.

@@ -56,6 +56,13 @@ class ClaimSettings(Settings):
     seeds: Annotated[
         int | None, Option("Seeds per setting; intervals need at least 8.", least=1)
     ] = None
+    first_seed: Annotated[
+        int,
+        Option(
+            "Count seeds from here: others than those that a threshold was set after seeing.",
+            least=0,
+        ),
+    ] = 0
     until: Annotated[
         str | None,
         Option(
@@ -112,8 +119,9 @@ class ClaimSettings(Settings):
     def words(self) -> str:
         """The options of the command that asks the same."""
         seeds = "" if self.seeds is None else f" --seeds {self.seeds}"
+        first = f" --first-seed {self.first_seed}" if self.first_seed else ""
         until = "" if self.until is None else " --until decided"
-        return f" --scale {self.scale}{seeds}{until}"
+        return f" --scale {self.scale}{seeds}{first}{until}"
 
 
 class Claims(Experiment[ClaimSettings]):
@@ -161,10 +169,10 @@ class Claims(Experiment[ClaimSettings]):
                 for claim in claims.values()
                 if entries.get(claim.id, {}).get("verdict") not in ("holds", "fails")
             ]
-            look = _Look(settings.scale, seeds, confidence)
+            look = _Look(settings.scale, seeds, settings.first_seed, confidence)
             for claim in look.run(open_claims, bench):
                 entry = look.judge(claim)
-                looks[claim.id] = _with_look(looks.get(claim.id, []), entry, settings.scale, seeds)
+                looks[claim.id] = _with_look(looks.get(claim.id, []), entry, look)
                 entry |= {"command": settings.command(claim), "looks": looks[claim.id]}
                 entries[claim.id] = entry
                 data |= look.data()
@@ -254,6 +262,7 @@ class _Look:
 
     scale: Scale
     seeds: int
+    first_seed: int
     confidence: float
     results: dict[str, Results] = field(default_factory=dict)
     measured: dict[str, dict[str, xr.Dataset]] = field(default_factory=dict)
@@ -273,11 +282,12 @@ class _Look:
 
     def _run_sweep(self, sweep: Sweep, bench: Bench) -> None:
         try:
-            plan = sweep.plan(self.scale, self.seeds)
+            plan = sweep.plan(self.scale, self.seeds, self.first_seed)
         except MissingData as error:
             self.absent[sweep.name] = str(error)
             return
-        folder = f"{al.sweeps.slug(sweep.name)}-{self.scale}"
+        fresh = f"-from-{self.first_seed}" if self.first_seed else ""
+        folder = f"{al.sweeps.slug(sweep.name)}-{self.scale}{fresh}"
         results = self.results[sweep.name] = bench.sweep(plan, folder, required=False)
         try:
             arms = al.lab.split_arms(results.dataset(), keep_failed=True)
@@ -332,12 +342,13 @@ class _Look:
 
 
 def _with_look(
-    earlier: list[dict[str, Any]], entry: Mapping[str, Any], scale: str, seeds: int
+    earlier: list[dict[str, Any]], entry: Mapping[str, Any], now: _Look
 ) -> list[dict[str, Any]]:
     """The looks at a claim with this one, unless it is the last one again."""
     look = {
-        "scale": scale,
-        "seeds": seeds,
+        "scale": now.scale,
+        "seeds": now.seeds,
+        "first_seed": now.first_seed,
         "confidence": entry["confidence"],
         "verdict": entry["verdict"],
         "statistics": [criterion["statistic"] for criterion in entry["criteria"]],
@@ -345,6 +356,11 @@ def _with_look(
     if earlier and {key: earlier[-1].get(key) for key in look} == look:
         return earlier
     return [*earlier, look | {"date": time.strftime("%Y-%m-%d")}]
+
+
+def _look_words(look: Mapping[str, Any]) -> str:
+    fresh = f" from {look['first_seed']} on" if look.get("first_seed") else ""
+    return f"{look['seeds']} seeds{fresh}: {look['verdict']}"
 
 
 def _sweeps(claims: Sequence[Claim]) -> dict[str, Sweep]:
@@ -486,7 +502,7 @@ def _claim_facts(entry: Mapping[str, Any]) -> dict[str, str]:
         facts[NOT_DISCRIMINATING.capitalize()] = f"{', '.join(blind)}: holds in every control, too"
     looks = entry["looks"]
     if len(looks) > 1:
-        facts["Looks"] = "; ".join(f"{look['seeds']} seeds: {look['verdict']}" for look in looks)
+        facts["Looks"] = "; ".join(map(_look_words, looks))
     return facts
 
 
@@ -598,12 +614,13 @@ def reproduce(
     *,
     scale: Scale = "quick",
     seeds: int | None = None,
+    first_seed: int = 0,
     until: str | None = None,
     **more: Any,
 ) -> Record:
     """Put claims to the test in a folder; ``more`` as for `attnlab.lab.run`.
 
-    ``seeds`` is 8 at quick and 16 at paper scale unless given. ``until="decided"`` looks at a claim
+    ``seeds`` is 8 at quick and 16 at paper scale unless given, counted from ``first_seed``. ``until="decided"`` looks at a claim
     with 8 seeds and, as long as it is undecided, with 16, 32 and 64. Its intervals are wider for
     that: the chances of a wrong verdict at all looks together add up to 5 %. More seeds by hand
     until a verdict turns have no such guarantee; every look is recorded.
@@ -611,5 +628,5 @@ def reproduce(
     from attnlab.lab._run import run
 
     known = {claim.id: claim for claim in claims}
-    settings = ClaimSettings(scale=scale, seeds=seeds, until=until)
+    settings = ClaimSettings(scale=scale, seeds=seeds, first_seed=first_seed, until=until)
     return run(Claims(lambda: known), settings, folder, **more)

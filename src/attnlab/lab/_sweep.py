@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import attnlab as al
@@ -63,9 +63,10 @@ class Sweep:
     measure: Callable[..., Data]
     tables: tuple[type[Table], ...] = ()
 
-    def plan(self, scale: Scale, seeds: int) -> Plan:
-        """The runs at this scale."""
-        return self.grid(scale, seeds).plan(self.work, self.name)
+    def plan(self, scale: Scale, seeds: int, first: int = 0) -> Plan:
+        """The runs at this scale; ``first`` is added to every seed."""
+        grid = self.grid(scale, seeds)
+        return replace(grid, first=grid.first + first).plan(self.work, self.name)
 
     def measured(self, arms: Data, confidence: float | None = None) -> dict[str, xr.Dataset]:
         """What ``measure`` finds, checked against the declared tables."""
