@@ -13,6 +13,7 @@ tag of the oldest system that it runs on.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import shutil
 import subprocess
@@ -111,10 +112,11 @@ def _call(
 
 def main() -> None:
     """Build, report the sizes, and try every pair of interpreter and JAX."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--python", nargs="+", default=[sys.executable], help="interpreters")
     parser.add_argument("--jax", nargs="+", default=["newest"], help="oldest, newest or versions")
-    parser.add_argument("--only", choices=["wheel", "sdist"], help="try only one of the two")
     given = parser.parse_args()
     sdist, wheel = build()
     for path in (sdist, wheel):
@@ -122,28 +124,23 @@ def main() -> None:
     if wheel.stat().st_size > _MOST_BYTES:
         raise SystemExit(f"expected a wheel of at most {_MOST_BYTES / 1e6:.0f} MB")
     trials = [(wheel, False, "native"), (sdist, True, "native"), (sdist, False, "xla")]
-    failed = False
-    for python in given.python:
-        for jax in given.jax:
-            for package, compiler, expected in trials:
-                kind = "wheel" if package is wheel else "sdist"
-                if given.only not in (None, kind):
-                    continue
-                started = time.monotonic()
-                version, kernel = trial(package, python, jax, compiler=compiler)
-                is_expected = kernel.startswith(expected + ":")
-                failed |= not is_expected
-                words = [
-                    kind,
-                    "with a compiler" if compiler else "without a compiler",
-                    Path(python).name,
-                    f"jax {version}",
-                    kernel if is_expected else f"{kernel}, EXPECTED {expected}",
-                    f"{time.monotonic() - started:.0f} s",
-                ]
-                print(", ".join(words), flush=True)
-    if failed:
-        raise SystemExit(1)
+    as_expected = True
+    for python, jax, one in itertools.product(given.python, given.jax, trials):
+        package, compiler, expected = one
+        started = time.monotonic()
+        version, kernel = trial(package, python, jax, compiler=compiler)
+        is_expected = kernel.startswith(f"{expected}:")
+        as_expected &= is_expected
+        words = [
+            "wheel" if package is wheel else "source",
+            "with a compiler" if compiler else "without a compiler",
+            Path(python).name,
+            f"jax {version}",
+            kernel if is_expected else f"{kernel}, EXPECTED {expected}",
+            f"{time.monotonic() - started:.0f} s",
+        ]
+        print(", ".join(words), flush=True)
+    sys.exit(not as_expected)
 
 
 if __name__ == "__main__":
