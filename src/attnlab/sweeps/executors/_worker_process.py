@@ -43,9 +43,7 @@ class WorkerProcess:
     """
 
     def __init__(self, environment: dict[str, str]):
-        if (
-            sys.platform == "win32"
-        ):  # where a pipe can neither be waited for nor read without waiting
+        if sys.platform == "win32":  # where reading a pipe cannot but wait
             raise AttnlabError(
                 "worker processes do not run on Windows: use attnlab in WSL, or compute in one "
                 "process, which is untested there (--processes 0, in Python processes=0)"
