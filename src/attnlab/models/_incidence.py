@@ -66,7 +66,7 @@ def _why_not_native() -> str:
 
 
 def kernel() -> Kernel:
-    """The kernel that sums rows, ``"native"`` (compiled at installation) or ``"xla"`` (slower).
+    """The kernel that sums rows, ``"native"`` (compiled) or ``"xla"`` (slower).
 
     The environment variable ``ATTNLAB_KERNEL`` forces one of the two. Their results agree up to
     rounding, not bit for bit, so the name is stored with every training run.
@@ -86,7 +86,7 @@ def kernel() -> Kernel:
         else f"JAX runs on {backend!r}, and the compiled kernel only on the CPU"
     )
     if not why_not:
-        forced = "forced by ATTNLAB_KERNEL=native" if asked else "compiled at installation"
+        forced = "forced by ATTNLAB_KERNEL=native" if asked else "the compiled kernel is installed"
         return Kernel("native", forced)
     if asked == "native":
         raise AttnlabError(f"ATTNLAB_KERNEL=native, but {why_not}")
