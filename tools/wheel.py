@@ -26,7 +26,12 @@ from pathlib import Path
 _ROOT = Path(__file__).resolve().parent.parent
 _DIST = _ROOT / "dist"
 _MOST_BYTES = 2_000_000
-_KERNEL = "import attnlab.models as m; print(m.__file__); print(m.kernel())"
+_ABOUT = """
+import jax, platform, attnlab.models
+print(attnlab.models.__file__)
+print(f"Python {platform.python_version()}, jax {jax.__version__}")
+print(attnlab.models.kernel())
+"""
 _COMMANDS = (
     "--help",
     "claims",
@@ -61,7 +66,7 @@ def build() -> tuple[Path, Path]:
 
 
 def trial(package: Path, python: str, jax: str, *, compiler: bool) -> tuple[str, str]:
-    """Install a package in a clean environment and run commands; the version of JAX and the kernel.
+    """Install a package in a clean environment and run commands; returns versions and kernel.
 
     ``jax`` is ``"newest"``, ``"oldest"`` or a version.
     """
@@ -80,12 +85,11 @@ def trial(package: Path, python: str, jax: str, *, compiler: bool) -> tuple[str,
         for words in _COMMANDS:
             command = [own.with_name("attnlab"), *words.split()]
             _call(command, environment=environment, folder=folder / "empty")
-        said = _call([own, "-c", _KERNEL], environment=environment, folder=folder / "empty")
-        place, kernel = said.strip().splitlines()
+        said = _call([own, "-c", _ABOUT], environment=environment, folder=folder / "empty")
+        place, versions, kernel = said.splitlines()
         if not Path(place).is_relative_to(folder.resolve()):
             raise SystemExit(f"attnlab was imported from {place}, not from the new environment")
-        found = _call([own, "-c", "import jax; print(jax.__version__)"], environment=environment)
-        return found.strip(), kernel
+        return versions, kernel
 
 
 def _environment(python: str, folder: Path) -> Path:
@@ -128,14 +132,13 @@ def main() -> None:
     for python, jax, one in itertools.product(given.python, given.jax, trials):
         package, compiler, expected = one
         started = time.monotonic()
-        version, kernel = trial(package, python, jax, compiler=compiler)
+        versions, kernel = trial(package, python, jax, compiler=compiler)
         is_expected = kernel.startswith(f"{expected}:")
         as_expected &= is_expected
         words = [
             "wheel" if package is wheel else "source",
             "with a compiler" if compiler else "without a compiler",
-            Path(python).name,
-            f"jax {version}",
+            versions,
             kernel if is_expected else f"{kernel}, EXPECTED {expected}",
             f"{time.monotonic() - started:.0f} s",
         ]
