@@ -5,7 +5,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 ONE_THREAD := XLA_FLAGS="--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1" OMP_NUM_THREADS=1
 JOBS ?= 2
 
-.PHONY: help test quick lint types unit golden registry coverage reproduce profile bench constraints clean
+UV := build/uv/bin/uv
+
+.PHONY: help test quick lint types unit golden registry coverage reproduce profile bench wheel lowest constraints clean
 
 help:
 	@echo "make test       create .venv, install, run lint, types and tests"
@@ -16,16 +18,17 @@ help:
 	@echo "make reproduce  create .venv, install, run the main job, write results/"
 	@echo "make profile    where the time of reproduce goes, sweep by sweep; writes build/profile.json"
 	@echo "make bench      speed against PyTorch; writes build/bench.json"
+	@echo "make wheel      source distribution and wheel in dist/, each installed and tried in a clean environment"
+	@echo "make lowest     the tests with the lowest versions that pyproject.toml declares"
+	@echo "make constraints  renew the exact versions of constraints.txt"
 
-# The kernel is built against the very JAX that it will run in, hence no isolated build.
 .venv/installed: pyproject.toml setup.py constraints.txt src/attnlab/models/_native.cc
 	$(PYTHON) -m venv .venv
-	$(PIP) install -c constraints.txt pip setuptools jaxlib
-	$(PIP) install -c constraints.txt --no-build-isolation -e '.[dev]'
+	$(PIP) install -c constraints.txt -e '.[dev]'
 	@touch $@
 
 .venv/installed-bench: .venv/installed
-	$(PIP) install -c constraints.txt --no-build-isolation -e '.[bench]'
+	$(PIP) install -c constraints.txt -e '.[bench]'
 	@touch $@
 
 test: lint types unit
@@ -62,9 +65,24 @@ profile: .venv/installed
 bench: .venv/installed-bench
 	$(ONE_THREAD) $(BIN)/python benchmarks/run.py
 
-# Renew the pinned versions, with one interpreter for each marker; see CONTRIBUTING.md.
-constraints:
-	$(PYTHON) tools/constraints.py python3.11 python3.12
+# PYTHONS="python3.11 python3.13" JAX="oldest newest" tries every pair.
+wheel:
+	$(PYTHON) tools/wheel.py --python $(or $(PYTHONS),$(PYTHON)) --jax $(or $(JAX),newest)
+
+$(UV):
+	$(PYTHON) -m venv build/uv
+	build/uv/bin/python -m pip --disable-pip-version-check -q install 'uv>=0.9'
+
+# Old versions of other packages use what newer ones call deprecated: such warnings are no errors here.
+lowest: $(UV)
+	$(UV) venv -q --clear --python $(PYTHON) build/lowest
+	$(UV) pip install -q --python build/lowest --resolution lowest-direct -e '.[dev]'
+	$(ONE_THREAD) build/lowest/bin/pytest -n $(JOBS) --dist worksteal -W ignore::DeprecationWarning
+
+# One resolution for all versions of Python, with markers where they differ.
+constraints: $(UV)
+	$(UV) pip compile -q --universal --python-version 3.11 --upgrade --extra all --extra dev --no-annotate \
+		--custom-compile-command "make constraints" --output-file constraints.txt pyproject.toml
 
 clean:
 	rm -rf .venv build

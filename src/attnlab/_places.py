@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 import shutil
+import sys
 import tempfile
 import time
 import uuid
@@ -283,7 +284,9 @@ def cache_folder() -> Path:
     """
     given = os.environ.get("ATTNLAB_CACHE")
     if given == "":
-        return Path(tempfile.gettempdir()) / f"attnlab-{os.getuid()}"
+        # On Windows the folder of temporary files is the user's own.
+        user = "" if sys.platform == "win32" else f"-{os.getuid()}"
+        return Path(tempfile.gettempdir()) / f"attnlab{user}"
     base = (
         Path(given)
         if given
@@ -428,6 +431,8 @@ def _modified(path: Path) -> float | None:
 
 def _sync_folder(folder: Path) -> None:
     """Make a rename survive a loss of power."""
+    if sys.platform == "win32":  # which opens no folders
+        return
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

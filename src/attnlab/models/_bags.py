@@ -51,8 +51,8 @@ class Bags(eqx.Module):
         present[places] = True
         return cls(jnp.asarray(words), jnp.asarray(present), jnp.asarray(corpus.labels, jnp.int32))
 
-    def take(self, table: Float[Array, "words ..."]) -> Float[Array, "*sentences length ..."]:
-        """The row of a table for the word at each place."""
+    def take(self, table: Float[Array, "words ..."]) -> Float[Array, "..."]:
+        """The row of a table for the word at each place: ``(*sentences, length, ...)``."""
         return table.at[self.words].get(mode="promise_in_bounds")
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib.util
 import os
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import equinox as eqx
@@ -41,11 +41,14 @@ class Kernel(NamedTuple):
 @functools.cache
 def _why_not_native() -> str:
     """Load the compiled kernel and register it with XLA; the reason if that fails, else empty."""
-    spec = importlib.util.find_spec("attnlab.models._native")
-    if spec is None or spec.origin is None:
-        return "the compiled kernel was not built: install a C++ compiler and reinstall attnlab"
+    path = Path(__file__).with_name("_native.so")
+    if not path.is_file():
+        return (
+            "the compiled kernel was not built: install a wheel that has it, or a C++ compiler and "
+            "then attnlab again (pip install --force-reinstall --no-deps --no-cache-dir)"
+        )
     try:
-        library = ctypes.CDLL(spec.origin)
+        library = ctypes.CDLL(str(path))
         for name in (
             f"attnlab_{call}_{kind}"
             for call in ("row_sums", "pool", "pool_gradient")
@@ -55,7 +58,7 @@ def _why_not_native() -> str:
                 name, jax.ffi.pycapsule(getattr(library, name)), platform="cpu"
             )
     except Exception as error:
-        # Built against another JAX: warn and use XLA's own operations, several times slower.
+        # Built against a newer JAX: warn and use XLA's own operations, several times slower.
         why = f"the compiled kernel does not load ({error}): reinstall attnlab to rebuild it"
         warnings.warn(why, stacklevel=2)
         return why
@@ -63,7 +66,7 @@ def _why_not_native() -> str:
 
 
 def kernel() -> Kernel:
-    """The kernel that sums rows, ``"native"`` (compiled at installation) or ``"xla"`` (slower).
+    """The kernel that sums rows, ``"native"`` (compiled) or ``"xla"`` (slower).
 
     The environment variable ``ATTNLAB_KERNEL`` forces one of the two. Their results agree up to
     rounding, not bit for bit, so the name is stored with every training run.
@@ -83,7 +86,7 @@ def kernel() -> Kernel:
         else f"JAX runs on {backend!r}, and the compiled kernel only on the CPU"
     )
     if not why_not:
-        forced = "forced by ATTNLAB_KERNEL=native" if asked else "compiled at installation"
+        forced = "forced by ATTNLAB_KERNEL=native" if asked else "the compiled kernel is installed"
         return Kernel("native", forced)
     if asked == "native":
         raise AttnlabError(f"ATTNLAB_KERNEL=native, but {why_not}")

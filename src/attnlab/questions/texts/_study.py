@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -392,6 +391,10 @@ def _training(settings: StudySettings, prepared: Prepared, folder: str) -> _Stag
 
 def _peak_memory() -> str:
     """The largest memory of this process and of any one worker."""
+    if sys.platform == "win32":
+        return "not measured on Windows"
+    import resource  # which Windows does not have
+
     factor = 1 if sys.platform == "darwin" else 1024
     here, worker = (
         resource.getrusage(who).ru_maxrss * factor / 2**30

@@ -43,6 +43,11 @@ class WorkerProcess:
     """
 
     def __init__(self, environment: dict[str, str]):
+        if sys.platform == "win32":  # where reading a pipe cannot but wait
+            raise AttnlabError(
+                "worker processes do not run on Windows: use attnlab in WSL, or compute in one "
+                "process, which is untested there (--processes 0, in Python processes=0)"
+            )
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (closed in end)
         # A process group of its own: Ctrl-C reaches only the parent, which decides what to do. Safe
         # path: the caller's folder is not searched before the standard library.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 import socket
+import sys
 import threading
 import time
 import uuid
@@ -42,6 +42,32 @@ _SHAPES = {
     "held": bool,
 }
 _LATEST = 253_402_300_799.0  # the last second that a date can have, in the year 9999
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _take(file: IO[bytes]) -> bool:
+        """Lock a file until it is closed; false where another process has locked it.
+
+        Windows lets nobody else read what is locked: the locked byte is far behind the content.
+        """
+        file.seek(2**30)
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except PermissionError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def _take(file: IO[bytes]) -> bool:
+        """Lock a file until it is closed; false where another process has locked it."""
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
 
 def lock_of(folder: Path) -> FolderLock | UrlLock:
@@ -85,13 +111,9 @@ class FolderLock:
         try:
             file.seek(0)
             holder = _parsed(file.read(_LONGEST))
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # A lock that another machine holds may not be seen here, but its name in the file is.
-                taken = holder.get("host") not in (None, socket.gethostname())
-            except BlockingIOError:
-                taken = True
-            if taken:
+            # A lock that another machine holds may not be seen here, but its name in the file is.
+            elsewhere = holder.get("host") not in (None, socket.gethostname())
+            if not _take(file) or elsewhere:
                 raise AttnlabError(
                     f"{self._path.parent} is in use by {_words(holder)}: wait until it ends, or "
                     "stop it; if that machine no longer runs, use "
@@ -120,13 +142,11 @@ class FolderLock:
             return []
         with open(self._path, "r+b") as file:
             holder = _parsed(file.read(_LONGEST))
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not _take(file):
                 raise AttnlabError(
                     f"{self._path.parent} is in use by {_words(holder)}, which is running: stop "
                     "it instead"
-                ) from None
+                )
             self._write(file, b"")
         return [_words(holder)] if holder else []
 
@@ -271,8 +291,12 @@ def _is_stale(flag: dict[str, Any]) -> bool:
 
 
 def _is_alive(pid: int | None) -> bool:
+    """Whether a process of this machine lives; where that cannot be asked, whether it may."""
+    if pid is None or sys.platform == "win32":  # where os.kill(pid, 0) would interrupt it
+        return True
     try:
-        return pid is None or os.kill(pid, 0) is None
+        os.kill(pid, 0)
+        return True
     except ProcessLookupError:
         return False
     except OSError:
