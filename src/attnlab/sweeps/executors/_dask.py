@@ -185,7 +185,8 @@ class _Tasks:
         if now - self._looked < _LOOK_SECONDS:
             return
         self._looked = now
-        with suppress(OSError):  # the scheduler may be busy, and answer next time
+        # A scheduler may be busy, and answer next time; one without attnlab only restarts by itself.
+        with suppress(OSError, ImportError):
             self._threads = sum(_request(self._client, self._client.nthreads).values())
             if not self._threads:
                 self._notify_once("the cluster has no workers now; waiting for some to join")
@@ -210,7 +211,8 @@ class _Tasks:
         request = json.dumps(task).encode()
         future = self._client.submit(_task(), request, key=key, pure=False, retries=_RETRIES)
         self.running[key] = chunk, future
-        self._client.loop.add_callback(self._await_answer, key, future)
+        loop: Any = self._client.loop
+        loop.add_callback(self._await_answer, key, future)
 
     async def _await_answer(self, key: str, future: Future) -> None:
         try:
