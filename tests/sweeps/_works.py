@@ -165,10 +165,12 @@ def hanging(settings: Numbers, context: RunContext) -> xr.Dataset:
 
 
 def deadly_to_parents(settings: Numbers, context: RunContext) -> xr.Dataset:
-    """Seed 2 kills the process that started its own, but only the first time."""
-    first_time = not list(Path(settings.diary).glob("2-*"))
+    """Seed 2 kills the process that started its own; only the first time, unless its label is
+    "always".
+    """
+    kills = settings.label == "always" or not list(Path(settings.diary).glob("2-*"))
     _note(settings)
-    if settings.seed == 2 and first_time:
+    if settings.seed == 2 and kills:
         os.kill(os.getppid(), signal.SIGKILL)
         time.sleep(1000)
     return numbers(settings, context)

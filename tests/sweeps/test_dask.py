@@ -5,10 +5,13 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 import types
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dask import config
@@ -16,11 +19,8 @@ from distributed import Client, LocalCluster
 
 from attnlab._errors import AttnlabError
 from attnlab.sweeps import Cluster, Event, InProcess, Plan, Processes, Results, run_plan
-from attnlab.sweeps.executors import _chunks
-from attnlab.sweeps.executors import _dask_client as client_module
-from attnlab.sweeps.executors import _dask_pool as pool
-from attnlab.sweeps.executors import _dask_worker as worker
-from attnlab.sweeps.executors._chunks import MOST_WORKER_DEATHS
+from attnlab.sweeps.executors import _chunks, _dask, _dask_client
+from attnlab.sweeps.executors._environment import versions
 
 pytestmark = pytest.mark.slow
 
@@ -37,20 +37,26 @@ def own_cache(tmp_path_factory):
         yield
 
 
-@pytest.fixture(scope="module")
-def cluster(own_cache):
-    """Two workers on this machine; nannies start them again when they are killed, however long that
-    takes.
+@contextmanager
+def local_cluster(workers: int, **settings: object) -> Iterator[Any]:
+    """So many workers on this machine; nannies start them again when they are killed, however long
+    that takes.
     """
-    options = {
-        "n_workers": 2,
-        "threads_per_worker": 1,
-        "host": "127.0.0.1",
-        "dashboard_address": ":0",
-    }
     patience = {"distributed.deploy.lost-worker-timeout": "10 minutes"}
     quick = {"distributed.worker.multiprocessing-method": "forkserver"}
-    with config.set(patience | quick), LocalCluster(**options) as found:
+    with (
+        config.set(patience | quick | settings),
+        LocalCluster(
+            n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0"
+        ) as cluster,
+    ):
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def cluster(own_cache):
+    """Two workers."""
+    with local_cluster(2) as found:
         yield found
 
 
@@ -97,6 +103,11 @@ def has_ended(pid: int) -> bool:
         return True
 
 
+def count_workers(client: Client) -> int:
+    threads: Any = client.nthreads()
+    return len(threads)
+
+
 SCRIPT = """
 from attnlab.sweeps import Cluster, Plan, run_plan
 plan = Plan({work!r}, name="p", base={base!r}, grid={{"seed": list(range({runs}))}})
@@ -112,26 +123,12 @@ def test_this_process_one_two_and_a_cluster_agree_bit_for_bit(works, tmp_path, s
     places = {"one": Processes(1), "two": Processes(2), "cluster": Cluster(client)}
     for name, executor in places.items():
         same_bits(run_plan(plan, tmp_path / name, executor=executor).dataset(), here)
-    assert not list((tmp_path / "cluster").glob(".*")), (
-        "what was written to find out who sees the store is gone"
-    )
 
 
-def test_workers_that_do_not_see_the_store_send_what_they_have(
-    works, tmp_path, same_bits, client, monkeypatch
-):
-    stored: list[str] = []
-
-    def save_block(folder, block, data):
-        stored.append(block.stem)
-        return original(folder, block, data)
-
-    original = pool.save_block
-    monkeypatch.setattr(pool, "save_block", save_block)
-    monkeypatch.setattr(pool.DaskPool, "_probe", ("/nowhere/at/all", "token"))
-    results = run_plan(plan_of(works, "fragile", 12), tmp_path / "far", executor=Cluster(client))
+def test_workers_need_not_see_the_store(works, tmp_path, same_bits, client):
+    url = f"memory://{uuid.uuid4().hex}/sweep"
+    results = run_plan(plan_of(works, "fragile", 12), url, executor=Cluster(client))
     assert (results.finished, results.failed) == (6, 6)
-    assert stored
     near = run_plan(plan_of(works, "fragile", 12), tmp_path / "near", processes=0)
     same_bits(results.dataset(), near.dataset())
     assert {group.cause for group in results.failures} == {group.cause for group in near.failures}
@@ -140,13 +137,45 @@ def test_workers_that_do_not_see_the_store_send_what_they_have(
 def test_bytes_that_do_not_arrive_as_they_were_written_are_refused(
     works, tmp_path, client, monkeypatch
 ):
-    monkeypatch.setattr(pool.DaskPool, "_probe", ("/nowhere/at/all", "token"))
     another = types.SimpleNamespace(
         sha256=lambda data: types.SimpleNamespace(hexdigest=lambda: "another")
     )
-    monkeypatch.setattr(pool, "hashlib", another)
+    monkeypatch.setattr(_dask, "hashlib", another)
     with pytest.raises(AttnlabError, match="did not arrive as it was written"):
         run_plan(plan_of(works, "numbers", 2), tmp_path / "far", executor=Cluster(client))
+
+
+def test_a_cluster_that_adapts_grows_for_a_sweep_and_shrinks_after_it(works, tmp_path, wait_for):
+    most = 0
+    with local_cluster(0) as cluster, Client(cluster, set_as_default=False) as client:
+        cluster.adapt(minimum=0, maximum=2, interval="100ms", wait_count=2)
+
+        def count(event: Event) -> None:
+            nonlocal most
+            most = max(most, count_workers(client))
+
+        plan = plan_of(works, "numbers", 30, seconds=0.2)
+        results = run_plan(plan, tmp_path / "a", executor=Cluster(client), on_event=count)
+        assert (results.finished, results.failed) == (30, 0)
+        assert most == 2
+        wait_for(lambda: not count_workers(client))
+
+
+def test_workers_that_are_retired_lose_nothing(works, tmp_path, same_bits):
+    with local_cluster(2) as cluster, Client(cluster, set_as_default=False) as client:
+
+        def shrink(event: Event) -> None:
+            if event.finished == 5:
+                cluster.scale(1)
+
+        plan = plan_of(works, "numbers", 20, seconds=0.1)
+        results = run_plan(plan, tmp_path / "a", executor=Cluster(client), on_event=shrink)
+        assert count_workers(client) == 1
+    assert (results.finished, results.failed) == (20, 0)
+    same_bits(
+        results.dataset(),
+        run_plan(plan_of(works, "numbers", 20), tmp_path / "b", processes=0).dataset(),
+    )
 
 
 def test_twenty_random_kills_leave_the_results_as_they_were(
@@ -203,19 +232,17 @@ def test_a_run_that_always_kills_its_process_fails_alone(works, tmp_path, diary,
     assert len(list(diary.glob("2-*"))) == 3
 
 
-def test_a_run_whose_workers_always_die_fails_in_the_end(works, tmp_path):
-    from attnlab.sweeps.executors._chunks import Retries
-    from attnlab.sweeps.executors._executor import Job
-
-    (tmp_path / "failures").mkdir()
-    plan = plan_of(works, "numbers", 2)
-    retries = Retries(Job(plan.work, tmp_path, 0, ""))
-    for _ in range(MOST_WORKER_DEATHS - 1):
-        assert retries.died(plan.runs, "gone", "", most=MOST_WORKER_DEATHS) == []
-        assert list(retries.waiting) == [(run,) for run in plan.runs]
-        retries.waiting.clear()
-    (last,) = retries.died(plan.runs[:1], "gone", "", most=MOST_WORKER_DEATHS)
-    assert [failure.hash for failure in last.failures] == [plan.runs[0].hash]
+def test_a_run_whose_workers_always_die_fails_alone(works, tmp_path, diary):
+    with local_cluster(1, **{"distributed.scheduler.allowed-failures": 0}) as cluster:
+        results = run_plan(
+            plan_of(works, "deadly_to_parents", 4, diary=str(diary), label="always"),
+            tmp_path / "a",
+            executor=Cluster(cluster.scheduler_address),
+        )
+    assert (results.finished, results.failed) == (3, 1)
+    assert [(group.cause, group.runs) for group in results.failures] == [
+        ("the Dask workers that computed it died", (2,))
+    ]
 
 
 LIMIT = 15  # seconds: on a busy machine a worker's first run takes a while
@@ -247,8 +274,29 @@ def test_a_run_that_hangs_with_its_whole_process_fails_alone(works, tmp_path, di
     assert len(list(diary.glob("2-*"))) == 1
 
 
+def test_a_stopped_worker_does_not_hold_a_sweep_with_a_time_limit(
+    works, tmp_path, client, monkeypatch
+):
+    monkeypatch.setattr(_dask, "_GRACE_SECONDS", 1.0)
+    stopped: list[int] = []
+
+    def stop(event: Event) -> None:
+        if event.finished >= 4 and not stopped:
+            stopped.append(next(iter(client.run(os.getpid).values())))
+            os.kill(stopped[0], signal.SIGSTOP)
+
+    results = run_plan(
+        plan_of(works, "numbers", 20, seconds=0.1),
+        tmp_path / "a",
+        executor=Cluster(client, time_limit=5),
+        on_event=stop,
+    )
+    assert stopped
+    assert (results.finished, results.failed) == (20, 0)
+
+
 def test_other_versions_are_refused_before_any_work(works, tmp_path, diary, client, monkeypatch):
-    monkeypatch.setattr(pool, "versions", lambda: {**worker.versions(), "jax": "0.0.1"})
+    monkeypatch.setattr(_dask, "versions", lambda: {**versions(), "jax": "0.0.1"})
     with pytest.raises(AttnlabError, match=r"worker tcp://127.* has jax .* \(needed: 0.0.1\)"):
         run_plan(
             plan_of(works, "numbers", 4, diary=str(diary)), tmp_path / "a", executor=Cluster(client)
@@ -256,14 +304,37 @@ def test_other_versions_are_refused_before_any_work(works, tmp_path, diary, clie
     assert not list(diary.iterdir())
 
 
-def test_workers_without_our_functions_are_refused(works, tmp_path, client, monkeypatch):
-    """As from a worker whose attnlab is missing or old: a function of a module that is only here."""
-    module = types.ModuleType("only_here")
-    exec("def describe(*probe): return {}", vars(module))
-    monkeypatch.setitem(sys.modules, "only_here", module)
-    monkeypatch.setattr(worker, "describe", module.describe)
-    with pytest.raises(AttnlabError, match="has no attnlab, or another one"):
-        run_plan(plan_of(works, "numbers", 4), tmp_path / "a", executor=Cluster(client))
+OLDER = """
+from attnlab.sweeps.executors import _dask_worker
+found = {**_dask_worker.versions(), "numpy": "0.0.1"}
+_dask_worker.versions = lambda: found
+"""
+MISSING = "import sys; sys.modules['attnlab'] = None"
+
+
+@pytest.mark.parametrize(
+    ("preload", "words"),
+    [
+        (OLDER, r"worker tcp://127.* has numpy 0.0.1 \(needed: "),
+        (MISSING, r"worker tcp://127.* has attnlab not installed.* \(needed: "),
+    ],
+    ids=["another version", "no attnlab"],
+)
+def test_a_worker_that_joins_later_is_checked_too(
+    works, tmp_path, cluster, client, start_dask, preload, words
+):
+    (tmp_path / "preload.py").write_text(preload)
+    options = ("--nthreads", "1", "--no-nanny", "--preload", str(tmp_path / "preload.py"))
+    joined: list[subprocess.Popen[bytes]] = []
+
+    def join(event: Event) -> None:
+        if event.finished >= 2 and not joined:
+            joined.append(start_dask("worker", cluster.scheduler_address, *options))
+
+    plan = plan_of(works, "numbers", 300, seconds=0.2)
+    with pytest.raises(AttnlabError, match=words):
+        run_plan(plan, tmp_path / "a", executor=Cluster(client), on_event=join)
+    assert 2 <= Results.read(tmp_path / "a").finished < 300
 
 
 def test_code_that_is_edited_before_workers_load_it_is_refused(works, tmp_path, client):
@@ -291,7 +362,7 @@ def test_a_work_function_that_workers_cannot_load(works, tmp_path, client):
         moved.write_text("raise ImportError('no longer')")
 
     with pytest.raises(
-        AttnlabError, match=r"worker tcp://.* cannot load the work function(.|\n)*no longer"
+        AttnlabError, match=r"worker tcp://.*cannot load the work function(.|\n)*no longer"
     ):
         run_plan(plan, tmp_path / "sweep", executor=Cluster(client), on_event=spoil)
 
@@ -351,49 +422,33 @@ def test_workers_stop_what_a_killed_command_had_given_them(
     wait_for(lambda: all(has_ended(int(path.name.split("-")[1])) for path in diary.iterdir()))
 
 
-def test_a_scheduler_that_goes_away_and_comes_back(
-    works, tmp_path, same_bits, start_dask, wait_for, capsys
+def test_a_scheduler_that_is_lost_ends_the_sweep_which_another_one_resumes(
+    works, tmp_path, same_bits, start_dask, wait_for, monkeypatch
 ):
+    monkeypatch.setattr(_dask_client, "_CONNECT_SECONDS", 1.0)
     place = tmp_path / "scheduler.json"
+    words = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(place))
 
-    def start() -> list[subprocess.Popen[bytes]]:
-        """Each time at another port: the file says where."""
+    def start() -> subprocess.Popen[bytes]:
         place.unlink(missing_ok=True)
-        words = (
-            "--host",
-            "127.0.0.1",
-            "--port",
-            "0",
-            "--no-dashboard",
-            "--scheduler-file",
-            str(place),
-        )
         scheduler = start_dask("scheduler", *words)
         wait_for(place.exists)
-        return [
-            scheduler,
-            start_dask("worker", "--nthreads", "1", "--no-nanny", "--scheduler-file", str(place)),
-        ]
+        start_dask("worker", "--nthreads", "1", "--no-nanny", "--scheduler-file", str(place))
+        return scheduler
 
-    started = start()
-    gone = threading.Event()
+    scheduler = start()
 
     def on_event(event: Event) -> None:
-        if event.finished >= 5 and not gone.is_set():
-            gone.set()
-            for process in started:
-                process.kill()
-            threading.Timer(1.5, start).start()
+        if event.finished >= 5:
+            scheduler.kill()
 
-    plan = plan_of(works, "numbers", 40, seconds=0.05)
-    results = run_plan(
-        plan, tmp_path / "a", executor=Cluster(place), on_event=on_event, progress=False
-    )
-    assert gone.is_set()
+    plan = plan_of(works, "numbers", 40, seconds=0.02)
+    with pytest.raises(AttnlabError, match=r"lost the Dask scheduler.*the same command again"):
+        run_plan(plan, tmp_path / "a", executor=Cluster(place), on_event=on_event)
+    assert 5 <= Results.read(tmp_path / "a").finished < 40
+    start()
+    results = run_plan(plan, tmp_path / "a", executor=Cluster(place))
     assert (results.finished, results.failed) == (40, 0)
-    output = capsys.readouterr().err
-    assert output.count("; waiting for it") == 1
-    assert output.count("the scheduler is back") == 1
     same_bits(
         results.dataset(),
         run_plan(plan_of(works, "numbers", 40), tmp_path / "b", processes=0).dataset(),
@@ -417,7 +472,7 @@ def test_ctrl_c_while_the_scheduler_is_gone(works, tmp_path, start_dask, start_s
     wait_for(lambda: len(list(folder.glob("blocks/*.zip"))) >= 1)
     scheduler.kill()
     assert parent.stdout is not None
-    while "; waiting for it" not in (line := parent.stdout.readline()):
+    while "lost the scheduler" not in (line := parent.stdout.readline()):
         assert line
     pressed = time.monotonic()
     parent.send_signal(signal.SIGINT)
@@ -438,7 +493,7 @@ def test_ctrl_c_while_the_scheduler_is_gone(works, tmp_path, start_dask, start_s
     ],
 )
 def test_mistakes_are_named(works, tmp_path, monkeypatch, scheduler, options, words):
-    monkeypatch.setattr(client_module, "_FIRST_SECONDS", 0.1)
-    monkeypatch.setattr(client_module, "_FIRST_FILE_SECONDS", 0.1)
+    monkeypatch.setattr(_dask_client, "_CONNECT_SECONDS", 0.1)
+    monkeypatch.setattr(_dask_client, "_FILE_SECONDS", 0.1)
     with pytest.raises(AttnlabError, match=words):
         run_plan(plan_of(works, "numbers", 1), tmp_path, executor=Cluster(scheduler, **options))

@@ -3,6 +3,6 @@
 ``_executor`` says what an executor is, and computes in this process; ``_chunks`` decides which runs
 are handed out together, and which again. ``_processes`` starts worker processes:
 ``_worker_process`` is one of them seen from its parent, ``_worker_main`` what it does,
-``_environment`` what it runs in. ``_dask`` is a cluster, whose workers (``_dask_worker``) start the
-same processes; ``_dask_pool`` follows them during a sweep, through ``_dask_client``.
+``_environment`` what it runs in. ``_dask`` is a cluster, found by ``_dask_client``, whose workers
+compute each task as ``Processes`` does (``_dask_worker``).
 """

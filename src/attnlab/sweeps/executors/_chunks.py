@@ -17,9 +17,6 @@ from attnlab.sweeps.store._store import save_failures
 _TARGET_SECONDS = 5.0
 _MOST_CALLS = 64  # of the work function, of which each computes one run or one group
 MOST_DEATHS = 3  # the first attempt and two more
-# A faulty run kills its own process, rarely the Dask worker that started it: workers die because
-# their machine is taken away. Many such deaths must not make faultless runs count as failed.
-MOST_WORKER_DEATHS = 10
 
 Chunk = tuple[Run, ...]
 
@@ -30,18 +27,21 @@ class Chunks:
     A chunk holds about five seconds of work, judged by the runs so far, so that writing it costs
     little and a killed process loses little. Runs that differ only in their seed are of one kind
     and share compiled code: ``take(after=…)`` continues with the kind of the worker's last chunk,
-    and gives different kinds to different workers. Of a batched work function, a chunk holds whole
+    and gives different kinds to different workers. ``workers`` may change on the way, and ``size``
+    is that of the first chunks, by default one run. Of a batched work function, a chunk holds whole
     groups of ``batch`` runs of one kind, as far as there are so many left.
     """
 
-    def __init__(self, runs: Sequence[Run], workers: int, batch: int = 1):
+    def __init__(
+        self, runs: Sequence[Run], workers: int, batch: int = 1, *, size: int | None = None
+    ):
         self._kinds: dict[str, deque[Run]] = {}
         for run in runs:
             self._kinds.setdefault(run.kind, deque()).append(run)
         self._claimed: set[str] = set()
-        self._left, self._workers, self._batch = len(runs), workers, batch
+        self._left, self.workers, self._batch = len(runs), workers, batch
         self._seconds: deque[float] = deque(maxlen=32)
-        self._size = batch
+        self._size = size or batch
 
     def __len__(self) -> int:
         return self._left
@@ -65,8 +65,8 @@ class Chunks:
         out.
         """
         size = self._size
-        if self._workers > 1:  # towards the end chunks shrink, so that all workers end together
-            size = min(size, math.ceil(self._left / (2 * self._workers)))
+        if self.workers > 1:  # towards the end chunks shrink, so that all workers end together
+            size = min(size, math.ceil(self._left / (2 * self.workers)))
         # Groups that fit, at least one; a group that is not full takes as much time as a full one.
         groups = max(1, size // self._batch)
         taken: list[Run] = []
@@ -101,14 +101,13 @@ def undone(runs: Iterable[Run], outcomes: Iterable[Outcome]) -> Chunk:
 class Retries:
     """Runs that are to be tried again, ``waiting``; and how often the process of each has died.
 
-    A chunk whose process died is tried again run by run. After three deaths (ten of Dask workers) a
-    run counts as failed. A run that exceeded its time limit counts as failed at once: it would do
-    so again.
+    A chunk whose process died is tried again run by run. After three deaths a run counts as failed.
+    A run that exceeded its time limit counts as failed at once: it would do so again.
     """
 
     def __init__(self, job: Job):
         self._job = job
-        self._deaths: dict[tuple[str, int], int] = {}
+        self._deaths: dict[str, int] = {}
         self.waiting: deque[Chunk] = deque()
 
     def put_back(self, runs: Chunk) -> None:
@@ -117,21 +116,13 @@ class Retries:
             self.waiting.appendleft(runs)
 
     def died(
-        self,
-        runs: Chunk,
-        cause: str,
-        stderr_tail: str,
-        *,
-        counts: bool = True,
-        most: int = MOST_DEATHS,
+        self, runs: Chunk, cause: str, stderr_tail: str, *, counts: bool = True
     ) -> list[Outcome]:
-        """The process of these runs died; that ``counts`` if it had started to compute. After
-        ``most`` such deaths a run has failed.
-        """
+        """The process of these runs died; that ``counts`` if it had started to compute."""
         failures = []
         for run in runs:
-            deaths = self._deaths[run.hash, most] = self._deaths.get((run.hash, most), 0) + counts
-            if deaths >= most:
+            deaths = self._deaths[run.hash] = self._deaths.get(run.hash, 0) + counts
+            if deaths >= MOST_DEATHS:
                 failures.append(self._failure(run, cause, stderr_tail))
             else:
                 self.waiting.append((run,))

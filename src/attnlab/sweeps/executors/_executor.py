@@ -33,7 +33,8 @@ _TRACEBACK_CHARACTERS = 20_000
 @dataclass(frozen=True)
 class Job:
     """What every worker of a sweep must know; ``source`` is the hash of the code that the sweep was
-    started with, ``batch`` how many runs one call of a batched work function computes.
+    started with, ``batch`` how many runs one call of a batched work function computes, ``path``
+    where to import from besides the path of the process that starts the worker.
     """
 
     work: str
@@ -41,6 +42,7 @@ class Job:
     root_seed: int
     source: str
     batch: int | None = None
+    path: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,11 +105,22 @@ class InProcess(AbstractExecutor):
 
 
 class Interrupt:
-    """Whether Ctrl-C was pressed, and whether it raises ``KeyboardInterrupt`` at once."""
+    """Whether Ctrl-C was pressed (or ``stopped`` says so), and whether it raises
+    ``KeyboardInterrupt`` at once.
+    """
 
-    def __init__(self):
-        self.pressed = False
+    def __init__(self, stopped: Callable[[], bool] = lambda: False):
+        self._pressed, self._stopped = False, stopped
         self.raises = False
+
+    @property
+    def pressed(self) -> bool:
+        """Whether to end."""
+        return self._pressed or self._stopped()
+
+    def press(self) -> None:
+        """Ask to end."""
+        self._pressed = True
 
     def raising(self) -> AbstractContextManager[None]:
         """In this context Ctrl-C also raises ``KeyboardInterrupt`` at once."""
@@ -138,7 +151,8 @@ def interruptible() -> Iterator[Interrupt]:
 
     def handler(number: int, frame: object) -> None:
         del number, frame
-        again, state.pressed = state.pressed, True
+        again = state.pressed
+        state.press()
         if again or state.raises:
             raise KeyboardInterrupt
 

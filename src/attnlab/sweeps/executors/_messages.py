@@ -23,18 +23,10 @@ def message(kind: str, **content: Any) -> bytes:
     return json.dumps({"type": kind, **content}).encode() + b"\n"
 
 
-def job_message(job: Job, path: Iterable[str], *, announce: bool = False) -> bytes:
-    """The first message to a worker: the job, where the parent imports from, and whether the worker
-    is to ``announce`` each run.
-    """
-    about = {
-        "work": job.work,
-        "folder": absolute_name(job.folder),
-        "root_seed": job.root_seed,
-        "source": job.source,
-        "batch": job.batch,
-    }
-    return message("job", job=about, path=list(path), announce=announce)
+def job_message(job: Job, *, announce: bool = False) -> bytes:
+    """The first message to a worker: the job, and whether the worker is to ``announce`` each run."""
+    about = {**vars(job), "folder": absolute_name(job.folder)}
+    return message("job", job=about, announce=announce)
 
 
 def chunk_message(runs: Iterable[Run]) -> bytes:
@@ -56,7 +48,7 @@ def outcome_message(outcome: Outcome) -> bytes:
 def read_job(content: dict[str, Any]) -> Job:
     """The inverse of ``job_message``."""
     about = content["job"]
-    return Job(**{**about, "folder": place(about["folder"])})
+    return Job(**{**about, "folder": place(about["folder"]), "path": tuple(about["path"])})
 
 
 def read_chunk(content: dict[str, Any]) -> tuple[Run, ...]:

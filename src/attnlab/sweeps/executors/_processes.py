@@ -113,7 +113,10 @@ class _Pool:
             self._start()
 
     def _start(self) -> None:
-        worker = self._kept.pop() if self._kept else WorkerProcess(self._environment)
+        try:
+            worker = self._kept.pop()
+        except IndexError:
+            worker = WorkerProcess(self._environment)
         worker.start_job(self._job, limit=self._limit)
         self._workers.append(worker)
         self._selector.register(worker.output, selectors.EVENT_READ, worker)

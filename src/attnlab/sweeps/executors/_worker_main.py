@@ -63,8 +63,8 @@ def _serve(message: dict[str, Any], listener: _Listener) -> int:
     while True:
         if message["type"] == "job":
             announces = message["announce"]
-            sys.path[:] = message["path"]
             job = _messages.read_job(message)
+            sys.path[:] = job.path
             try:
                 listener.worker = worker = Worker(job, load_work(job.work))
             except CodeChanged as error:

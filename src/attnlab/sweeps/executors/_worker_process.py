@@ -9,8 +9,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from typing import IO, Any
 
 from attnlab._errors import AttnlabError
@@ -74,14 +74,12 @@ class WorkerProcess:
         self.chunk: Chunk | None = None
         self.last_chunk: Chunk | None = None
 
-    def start_job(
-        self, job: Job, *, path: Iterable[str] | None = None, limit: float | None = None
-    ) -> None:
+    def start_job(self, job: Job, *, limit: float | None = None) -> None:
         """Start a job; a run that takes longer than ``limit`` seconds makes it ``is_overdue``."""
         self.is_ready, self.last_chunk, self._limit = False, None, limit
         self._in_groups = job.batch is not None
-        path = sys.path if path is None else path
-        self.send(_messages.job_message(job, path, announce=limit is not None))
+        path = (*sys.path, *(entry for entry in job.path if entry not in sys.path))
+        self.send(_messages.job_message(replace(job, path=path), announce=limit is not None))
 
     def send(self, data: bytes) -> None:
         """Send a message."""
