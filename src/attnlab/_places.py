@@ -333,7 +333,6 @@ def local_file(given: str | Path) -> Path:
     source = place(given)
     if not is_remote(source):
         return source
-    fs, _, name = _fs(source)
     about = _about(source)
     if about["type"] != "file":
         raise AttnlabError(f"{given} is a folder: give the files in it that are to be read")
@@ -448,6 +447,11 @@ def disk_error(folder: Path, error: OSError | str) -> AttnlabError:
     )
 
 
+def is_disk_error(error: OSError) -> bool:
+    """Whether an error is about a full disk or a place that cannot be written to."""
+    return error.errno in _DISK
+
+
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
     """The one message for a disk that is full or a place that cannot be written to.
@@ -457,7 +461,7 @@ def writing(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if is_remote(folder) or error.errno in _DISK:
+        if is_remote(folder) or is_disk_error(error):
             raise disk_error(folder, error) from error
         raise
 

@@ -33,6 +33,7 @@ _EXTENSIONS = {
 _LOOKED_AT, _LOOKED_AT_CHARACTERS = 100, 2**20
 _RECORDS = 4096  # of Parquet that are decoded at one time
 _DECODED = 2**26  # characters of them, about
+_SHARING = {"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"}
 _WITHOUT_PARQUET = "write the table as CSV"
 
 
@@ -223,9 +224,8 @@ def _records(source: Source, wanted: Wanted, stream: Any) -> Iterator[Row]:
     columns = list(file.schema_arrow.names)
     text, label = choose_columns(source.name, columns, wanted)
     chosen = [columns[text]] + ([] if label is None else [columns[label]])
-    at_once = _records_at_once(source, file.metadata, chosen)
-    # A text that many rows share stays one text, however many there are.
-    file = pq.ParquetFile(stream, metadata=file.metadata, read_dictionary=chosen)
+    shared, at_once = _ways(source, file.metadata, chosen)
+    file = pq.ParquetFile(stream, metadata=file.metadata, read_dictionary=shared)
     number = 0
     for batch in file.iter_batches(batch_size=at_once, columns=chosen):
         for part in _parts(source, batch, chosen, number):
@@ -237,19 +237,24 @@ def _records(source: Source, wanted: Wanted, stream: Any) -> Iterator[Row]:
                 yield Row(number, found[0], label_value, malformed=nested)
 
 
-def _records_at_once(source: Source, metadata: pq.FileMetaData, chosen: list[str]) -> int:
-    """How many records to decode at one time; an error if the file says that it is a bomb."""
-    size, longest = 0, 1
+def _ways(
+    source: Source, metadata: pq.FileMetaData, chosen: list[str]
+) -> tuple[list[str], int]:
+    """The columns in which a text that many rows share can stay one text, and how many records to
+    decode at one time; an error if the file says that it is a bomb.
+    """
+    size, longest, others = 0, 1, set()
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         for column in map(group.column, range(group.num_columns)):
             if column.path_in_schema in chosen:
                 size += column.total_uncompressed_size
-                # Each text may repeat the beginning of the one before it.
-                if "DELTA_BYTE_ARRAY" in column.encodings:
+                # In other encodings each text may repeat the beginning of the one before it.
+                if not _SHARING.issuperset(column.encodings):
+                    others.add(column.path_in_schema)
                     longest = max(longest, min(column.total_uncompressed_size, LONGEST))
     if size > most_bytes(source.path):
         raise too_much(source.path, source.name, _WITHOUT_PARQUET)
-    return max(1, min(_RECORDS, 2**28 // longest))
+    return [name for name in chosen if name not in others], max(1, min(_RECORDS, _DECODED // longest))
 
 
 def _parts(

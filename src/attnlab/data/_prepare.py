@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -89,6 +90,14 @@ class TextSource:
                 "validation files without test files: give both (--valid, --test), or neither"
             )
 
+    @property
+    def subject(self) -> dict[str, tuple[str, ...]]:
+        """Which texts, and which of their columns."""
+        files = {"files": self.files, "--valid": self.valid, "--test": self.test}
+        columns = {"--text": self.text, "--label": self.label}
+        found = {key: tuple(map(_plain_name, names)) for key, names in files.items() if names}
+        return found | {key: (name,) for key, name in columns.items() if name is not None}
+
     def words(self) -> Tokenizer:
         """The tokeniser."""
         if self.tokenizer is not None:
@@ -158,6 +167,11 @@ def prepare_in(
     prepared = prepare_texts(source, folder=local, on_rows=on_rows)
     shared = share(prepared.save(local), folder / "corpus" / prepared.hash, RECORD)
     return prepared, str(shared)
+
+
+def _plain_name(name: str) -> str:
+    """A file's name without ``./`` and the like; URLs stay as they are."""
+    return name if "://" in name else os.path.normpath(name)
 
 
 def _text_bytes(source: TextSource) -> int:

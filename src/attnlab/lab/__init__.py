@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         side_by_side,
         split_arms,
     )
+    from attnlab.lab._folder import take_folder
     from attnlab.lab._run import Record, page, read_record, run, write_page
 
 _LATER = {
@@ -50,6 +51,7 @@ _LATER = {
         ("along", "asked_of", "axis", "dataset", "labelled", "side_by_side", "split_arms"),
         "_arrays",
     ),
+    "take_folder": "_folder",
     **dict.fromkeys(("Record", "page", "read_record", "run", "write_page"), "_run"),
 }
 
