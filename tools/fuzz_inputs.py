@@ -232,7 +232,10 @@ def _options(kind: str, draw: random.Random) -> dict[str, Any]:
 def _in_child(case: Case) -> tuple[str, str]:
     """What happens to a case in a process of its own: outcome, and a traceback."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as said:
-        child = os.fork()
+        with warnings.catch_warnings():
+            # The child reads a file and ends: it needs no thread of this process.
+            warnings.filterwarnings("ignore", message=".*fork")
+            child = os.fork()
         if child == 0:
             _be_child(case, Path(folder), said.fileno())
         _, status, used = os.wait4(child, 0)
@@ -275,7 +278,6 @@ def main() -> int:
     parser.add_argument("--case", help="one case alone, in this process")
     asked = parser.parse_args()
     warnings.simplefilter("error")
-    warnings.filterwarnings("ignore", message=".*fork")
     if asked.case is not None:
         with tempfile.TemporaryDirectory() as folder:
             read(case_of(asked.case), Path(folder))

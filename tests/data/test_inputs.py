@@ -146,7 +146,7 @@ def test_lines_of_two_encodings_are_read_and_counted(tmp_path):
     assert texts.texts == (*(f"schön {i}" for i in range(6)), "café noir", "“so so”", "été")
     assert texts.encodings == ("utf-8+cp1252",)
     (entry,) = texts.recoded
-    assert (entry.reason, entry.count) == ("lines that are not UTF-8, read as cp1252", 3)
+    assert (entry.reason, entry.count) == ("not UTF-8, read as cp1252", 3)
     assert [example.place for example in entry.examples] == [
         f"{path}, line {i}" for i in (8, 9, 11)
     ]

@@ -76,7 +76,7 @@ def predict(
     for entry in texts.dropped:
         typer.echo(f"attnlab: left out: {entry}", err=True)
     for entry in texts.recoded:
-        typer.echo(f"attnlab: {entry}", err=True)
+        typer.echo(f"attnlab: lines: {entry}", err=True)
     with _opened(None if out is None else place(out), files) as target:
         _write(target, classifier, texts, words)
     if out is not None:
@@ -87,6 +87,7 @@ def predict(
 def _opened(out: Path | None, files: Sequence[str]) -> Iterator[TextIO]:
     if out is None:
         yield sys.stdout
+        sys.stdout.flush()  # a full disk is an error here, not at the end of Python
         return
     if is_folder(out):
         raise AttnlabError(

@@ -18,7 +18,7 @@ UNDECODABLE = (
 HANDLER = "attnlab.undecodable"
 # The codec for files whose lines are UTF-8 in part and cp1252 in part.
 BY_LINE = "utf-8+cp1252"
-NOT_UTF_8 = "lines that are not UTF-8, read as cp1252"
+NOT_UTF_8 = "not UTF-8, read as cp1252"  # of lines
 BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark it begins with

@@ -237,9 +237,7 @@ def _records(source: Source, wanted: Wanted, stream: Any) -> Iterator[Row]:
                 yield Row(number, found[0], label_value, malformed=nested)
 
 
-def _ways(
-    source: Source, metadata: pq.FileMetaData, chosen: list[str]
-) -> tuple[list[str], int]:
+def _ways(source: Source, metadata: pq.FileMetaData, chosen: list[str]) -> tuple[list[str], int]:
     """The columns in which a text that many rows share can stay one text, and how many records to
     decode at one time; an error if the file says that it is a bomb.
     """
@@ -254,7 +252,9 @@ def _ways(
                     longest = max(longest, min(column.total_uncompressed_size, LONGEST))
     if size > most_bytes(source.path):
         raise too_much(source.path, source.name, _WITHOUT_PARQUET)
-    return [name for name in chosen if name not in others], max(1, min(_RECORDS, _DECODED // longest))
+    return [name for name in chosen if name not in others], max(
+        1, min(_RECORDS, _DECODED // longest)
+    )
 
 
 def _parts(

@@ -332,7 +332,7 @@ class Compare(Experiment[CompareSettings]):
             source = settings.source()
             prepared, folder = al.data.prepare_in(source, bench.folder)
             for entry in prepared.reading["recoded"]:
-                bench.stage(f"{entry['count']:,} {entry['reason']}")
+                bench.stage(f"lines {entry['reason']}: {entry['count']:,}")
             texts = _Texts(folder, prepared.hash, len(prepared.train))
             bench.found["texts"] = {
                 "source": asdict(source),

@@ -207,7 +207,7 @@ class Study(Experiment[StudySettings]):
             on_rows=lambda count: bench.stage(f"reading: {count:,} texts "),
         )
         for entry in prepared.reading["recoded"]:
-            bench.stage(f"{entry['count']:,} {entry['reason']}")
+            bench.stage(f"lines {entry['reason']}: {entry['count']:,}")
         sizes = settings.sizes or default_sizes(len(prepared.train))
         common = on_texts(folder, prepared.hash)
         students = _run(bench, prepared, "students", _students(settings, common, sizes))
