@@ -122,3 +122,30 @@ def test_standard_output_on_a_full_disk(run, model):
     assert done.returncode == 2
     assert "No space left on device" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("limit", "out", "message"),
+    [
+        (500, "study", r"cannot write to study .*File too large.*are kept; free some space"),
+        (None, "/sys/attnlab", r"cannot write to /sys/attnlab .*make it writable"),
+        (None, "mine", r"mine holds files that attnlab did not write \(thesis.tex\)"),
+    ],
+)
+def test_a_study_that_cannot_be_written_is_one_message(run, limit, out, message):
+    write(Path("a.csv"), rows(60))
+    Path("mine").mkdir()
+    Path("mine/thesis.tex").write_text("mine")
+    script = (
+        "import resource, sys\n"
+        "from attnlab.cli import main\n"
+        "limit = sys.argv.pop()\n"
+        "if limit != 'None':\n"
+        "    resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))\n"
+        "main()"
+    )
+    call = [sys.executable, "-c", script, "study", "a.csv", "--processes", "0", "--out", out]
+    done = subprocess.run([*call, str(limit)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2, done.stderr
+    assert re.search(message, done.stderr)
+    assert "Traceback" not in done.stderr

@@ -94,6 +94,33 @@ def test_urls_are_read_as_files_are(reviews, cache, tmp_path):
     assert len(list((cache / "inputs").glob("*/*"))) == 1  # the old copy is gone
 
 
+def test_an_s3_server(reviews, cache, monkeypatch):
+    pytest.importorskip("s3fs")
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        options = {"endpoint_url": f"http://{host}:{port}", "key": "a", "secret": "b"}
+        monkeypatch.setitem(fsspec.config.conf, "s3", options)
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        fsspec.filesystem("s3").mkdir("bucket")
+        url = "s3://bucket/deep/reviews.csv.zst"
+        with fsspec.open(url, "wb") as file:
+            file.write(by_zstd(reviews.read_bytes()))  # pyright: ignore[reportAttributeAccessIssue]
+        assert read_texts(url).texts == read_texts(reviews).texts
+        with fsspec.open(url, "wb") as file:
+            file.write(by_zstd(b"text,label\nx,a\ny,b\n"))  # pyright: ignore[reportAttributeAccessIssue]
+        assert read_texts(url).texts == ("x", "y")
+        with pytest.raises(AttnlabError, match=r"s3://bucket/none.csv: there is no such file"):
+            read_texts("s3://bucket/none.csv")
+        with pytest.raises(AttnlabError, match=r"s3://nowhere/a.csv: there is no such file"):
+            read_texts("s3://nowhere/a.csv")
+        with pytest.raises(AttnlabError, match="s3://bucket/deep is a folder"):
+            read_texts("s3://bucket/deep")
+    finally:
+        server.stop()
+
+
 def test_parquet_at_a_url(cache, tmp_path):
     pq.write_table(pa.table({"text": ["x", "y"], "label": ["a", "b"]}), tmp_path / "a.parquet")
     url = url_of((tmp_path / "a.parquet").read_bytes(), "a.parquet")

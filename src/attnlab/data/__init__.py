@@ -3,7 +3,7 @@
 from attnlab.data import thinning
 from attnlab.data._corpus import Corpus
 from attnlab.data._digits import Canvases, CanvasTask, Digits, load_digits
-from attnlab.data._frames import frame_columns
+from attnlab.data._frames import frame_columns, is_missing
 from attnlab.data._movies import load_movie_reviews
 from attnlab.data._prepare import TextSource, prepare_in, prepare_texts
 from attnlab.data._prepared import Prepared, is_prepared

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from attnlab._errors import AttnlabError
 from attnlab.data._columns import Wanted, choose_columns
 
@@ -39,3 +41,16 @@ def _values(series: Any) -> list[Any]:
     missing = series.is_null().to_list()
     values = series.to_list()
     return [None if gone else value for value, gone in zip(values, missing, strict=True)]
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value of a list, array or column stands for none: ``None``, NaN, NaT, ``pandas.NA``.
+
+    >>> [is_missing(value) for value in (None, float("nan"), "nan", 0)]
+    [True, True, False, False]
+    """
+    if value is None:
+        return True
+    differs = value != value
+    # pandas.NA differs from itself by pandas.NA, which is neither true nor false.
+    return bool(differs) if isinstance(differs, bool | np.bool_) else True

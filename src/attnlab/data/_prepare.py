@@ -178,7 +178,7 @@ def _text_bytes(source: TextSource) -> int:
     """Approximate size of the text in files; compressed files count three times their size."""
     total = 0
     for path in map(local_file, (*source.files, *source.valid, *source.test)):
-        if path.is_file():
+        if os.path.isfile(path):
             total += path.stat().st_size * (3 if path.suffix.lower() in _COMPRESSED else 1)
     return total
 
@@ -348,7 +348,8 @@ def _stamp(source: TextSource) -> str:
     """A hash of the settings and of the files' names, sizes and modification times."""
     files = [local_file(file) for file in (*source.files, *source.valid, *source.test)]
     states = [
-        [path.stat().st_size, path.stat().st_mtime_ns] if path.is_file() else [] for path in files
+        [path.stat().st_size, path.stat().st_mtime_ns] if os.path.isfile(path) else []
+        for path in files
     ]
     return hashlib.sha256(json.dumps([asdict(source), states]).encode()).hexdigest()[:16]
 

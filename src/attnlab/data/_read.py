@@ -115,7 +115,8 @@ def read_texts(
 
 def named_files(files: str | Path | Iterable[str | Path]) -> list[str]:
     """The given file or files as a list; an error if there is none."""
-    given = [files] if isinstance(files, str | Path) else list(files)
+    is_one = isinstance(files, str | Path) or hasattr(files, "fs")  # a path object of a URL
+    given = [files] if is_one else list(files)
     if not given:
         raise AttnlabError("no file was given: expected at least one with texts")
     return [str(one) for one in given]
@@ -288,12 +289,12 @@ def check_classes(
             return
         place, name = next(each for each in map(row, range(total)) if each[1] not in known)
         raise AttnlabError(
-            f"{place}: the label {name!r} is not one of the classes {shown(list(classes))}"
+            f"{place}: the label {shown([name])} is not one of the classes {shown(list(classes))}"
         )
     names = ", ".join(files)
     if len(found) < 2:
         raise AttnlabError(
-            f"{names}: all {total} rows have the same label {found[0]!r}; classification needs at "
+            f"{names}: all {total} rows have the same label {shown(found, 1)}; classification needs at "
             "least 2 classes: is it the right column (--label)?"
         )
     if len(found) > max_classes or (len(found) == total > 2):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,11 +56,11 @@ class Source:
     def of(cls, given: str | Path, encoding: str | None) -> Source:
         """Inspect a file; an error if it cannot be read."""
         name, path = str(given), local_file(given)
-        if path.is_dir():
+        if os.path.isdir(path):
             raise AttnlabError(f"{name} is a folder: give the files in it that are to be read")
-        if not path.exists():
+        if not os.path.exists(path):  # nor if the name is none that a file can have
             raise AttnlabError(f"{name}: there is no such file")
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise AttnlabError(
                 f"{name} is not a regular file: it has to be read twice, so write its content to a "
                 "file first"

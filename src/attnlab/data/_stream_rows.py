@@ -146,7 +146,7 @@ def read_rows_of(
 ) -> Rows:
     """Read all files to a spool; resumes from the last complete block of an interrupted call."""
     for _, name in reading.listed():
-        if not local_file(name).is_file():
+        if not os.path.isfile(local_file(name)):
             Source.of(
                 name, reading.encoding
             )  # says what is wrong with it, before the others are read

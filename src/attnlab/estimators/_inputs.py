@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from attnlab._errors import AttnlabError
-from attnlab.data import Texts, Tokenizer, split_texts
+from attnlab.data import Texts, Tokenizer, is_missing, split_texts
 
 FEWEST_HELD_OUT = 50
 
@@ -48,7 +48,7 @@ def as_labels(given: Any, count: int) -> tuple[ndarray, Int[ndarray, "texts"]]:
         raise AttnlabError(f"y has shape {labels.shape}; expected one label per text")
     if len(labels) != count:
         raise AttnlabError(f"got {count} texts but {len(labels)} labels; give one label per text")
-    missing = np.flatnonzero([label is None or label != label for label in labels.tolist()])
+    missing = np.flatnonzero([is_missing(label) for label in labels.tolist()])
     if len(missing):
         raise AttnlabError(
             f"label number {missing[0]} is missing: drop what has no label first "

@@ -298,7 +298,7 @@ def study_texts(
     again, it resumes. `attnlab.lab.run` has more to choose from, and says what ``overwrite`` is.
     """
     file, content = place(folder) / "texts.jsonl", None
-    if labels is None and hasattr(texts, "columns"):
+    if labels is None and hasattr(type(texts), "columns"):
         texts, labels = al.data.frame_columns(
             texts, settings.pop("text", None), settings.pop("label", None)
         )
@@ -335,8 +335,8 @@ def _as_lines(texts: list[Any], labels: list[Any]) -> bytes:
 
 
 def _or_null(value: Any) -> str | None:
-    """A text or label as a string; what is missing (None, NaN) as ``None``."""
-    return None if value is None or value != value else str(value)
+    """A text or label as a string; what is missing as ``None``."""
+    return None if al.data.is_missing(value) else str(value)
 
 
 def _store_texts(file: Path, content: bytes, *, overwrite: bool) -> None:
