@@ -34,6 +34,8 @@ _LOOKED_AT, _LOOKED_AT_CHARACTERS = 100, 2**20
 _RECORDS = 4096  # of Parquet that are decoded at one time
 _DECODED = 2**26  # characters of them, about
 _SHARING = {"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"}
+# What pyarrow raises besides its own errors.
+_DAMAGE = (OSError, ValueError, TypeError, LookupError, OverflowError)
 _WITHOUT_PARQUET = "write the table as CSV"
 
 
@@ -199,20 +201,12 @@ def _parquet(source: Source, wanted: Wanted) -> Iterator[Row]:
             "(--format …)"
         )
     with source.bytes() as stream:
+        file = stream if source.compression is None else io.BytesIO(stream.read())
         try:
-            yield from _records(
-                source, wanted, io.BytesIO(stream.read()) if source.compression else stream
-            )
+            yield from _records(source, wanted, file)
         except AttnlabError:
             raise
-        except (
-            pa.ArrowException,
-            OSError,
-            ValueError,
-            TypeError,
-            LookupError,
-            OverflowError,
-        ) as error:
+        except (pa.ArrowException, *_DAMAGE) as error:
             words = str(error).splitlines() or [type(error).__name__]
             raise AttnlabError(f"{source.name} is truncated or damaged: {words[0]}") from error
 
@@ -252,9 +246,8 @@ def _ways(source: Source, metadata: pq.FileMetaData, chosen: list[str]) -> tuple
                     longest = max(longest, min(column.total_uncompressed_size, LONGEST))
     if size > most_bytes(source.path):
         raise too_much(source.path, source.name, _WITHOUT_PARQUET)
-    return [name for name in chosen if name not in others], max(
-        1, min(_RECORDS, _DECODED // longest)
-    )
+    at_once = max(1, min(_RECORDS, _DECODED // longest))
+    return [name for name in chosen if name not in others], at_once
 
 
 def _parts(
