@@ -94,14 +94,14 @@ def case_of(seed: str) -> Case:
             recode = lambda line: line.decode().encode("cp1252", "replace")  # noqa: E731
             content = b"".join(recode(li) if draw.random() < 0.3 else li for li in lines)
     pack = draw.choice((None, None, None, *_PACKERS.values()))
-    is_early = pack is None or draw.random() < 0.7
+    is_early = pack is None or draw.random() < 0.85
     if is_early:
         content = _mutated(content, draw)
     if pack is not None:
         content = pack(content)
     if not is_early:
         content = _mutated(content, draw)
-    name = draw.choice(_NAMES) if draw.random() < 0.3 else f"a.{kind}"
+    name = draw.choice(_NAMES) if draw.random() < 0.15 else f"a.{kind}"
     return Case(name, content, _options(kind, draw), draw.random() < 0.5)
 
 
@@ -218,9 +218,9 @@ _PACKERS: dict[str, Callable[[bytes], bytes]] = {
 
 def _options(kind: str, draw: random.Random) -> dict[str, Any]:
     options: dict[str, Any] = {"header": draw.random() < 0.9}
-    if draw.random() < 0.3:
+    if draw.random() < 0.15:
         options["format"] = draw.choice((kind, "csv", "tsv", "jsonl", "parquet", "lines"))
-    if draw.random() < 0.2:
+    if draw.random() < 0.15:
         options["encoding"] = draw.choice(_ASKED)
     if kind != "lines" and draw.random() < 0.5:
         options |= {"text": "text", "label": "label"}
