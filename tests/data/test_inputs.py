@@ -11,6 +11,7 @@ import uuid
 from pathlib import Path
 
 import fsspec
+import fsspec.config
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest

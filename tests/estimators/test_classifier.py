@@ -179,9 +179,10 @@ def test_columns_of_data_frames(kind):
     frames = pytest.importorskip(kind)
     texts, labels = topic_texts(60)
     frame = frames.DataFrame({"text": texts, "label": labels})
-    base = AttentionClassifier(**QUICK, early_stopping=False)
-    classifier = clone(base).fit(frame["text"], frame["label"])
-    expected = clone(base).fit(texts, labels)
+    base: Any = AttentionClassifier(**QUICK, early_stopping=False)
+    fresh: Any = clone(base)
+    classifier = fresh.fit(frame["text"], frame["label"])
+    expected = base.fit(texts, labels)
     assert classifier.classes_.tolist() == expected.classes_.tolist()
     assert (classifier.predict(frame["text"]) == expected.predict(texts)).all()
     assert classifier.score(frame["text"], frame["label"]) == expected.score(texts, labels)
@@ -192,7 +193,7 @@ def test_columns_of_data_frames(kind):
         classifier.predict(missing)
     unlabelled = frames.Series([*labels[:-1], None])
     with pytest.raises(AttnlabError, match="label number 59 is missing"):
-        clone(base).fit(frame["text"], unlabelled)
+        base.fit(frame["text"], unlabelled)
 
 
 @pytest.mark.parametrize("names", [(2, 7, 5), (True, False)])

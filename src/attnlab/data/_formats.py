@@ -255,8 +255,9 @@ def _parts(
 ) -> Iterator[pa.RecordBatch]:
     """A batch in parts of which none is large when each row has a text of its own."""
     import pyarrow as pa
-    import pyarrow.compute as pc
+    from pyarrow import compute
 
+    pc: Any = compute  # its functions are made when it is imported
     sizes = None
     for name in chosen:
         column = batch.column(name)

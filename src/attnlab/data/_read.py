@@ -115,8 +115,9 @@ def read_texts(
 
 def named_files(files: str | Path | Iterable[str | Path]) -> list[str]:
     """The given file or files as a list; an error if there is none."""
-    is_one = isinstance(files, str | Path) or hasattr(files, "fs")  # a path object of a URL
-    given = [files] if is_one else list(files)
+    if isinstance(files, str | Path) or hasattr(files, "fs"):  # which a URL's path object has
+        return [str(files)]
+    given = list(files)
     if not given:
         raise AttnlabError("no file was given: expected at least one with texts")
     return [str(one) for one in given]

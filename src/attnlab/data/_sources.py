@@ -103,7 +103,10 @@ class Source:
         with (
             self.bytes() as file,
             io.TextIOWrapper(
-                file, encoding=self.encoding, errors=HANDLER, newline=newline
+                file,  # pyright: ignore[reportArgumentType]  (a buffer that may have no name)
+                encoding=self.encoding,
+                errors=HANDLER,
+                newline=newline,
             ) as stream,
         ):
             yield stream
