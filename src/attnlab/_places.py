@@ -334,7 +334,7 @@ def local_file(given: str | Path) -> Path:
     if not is_remote(source):
         return source
     about = _about(source)
-    if about["type"] != "file":
+    if about.get("type") == "directory":
         raise AttnlabError(f"{given} is a folder: give the files in it that are to be read")
     stated = sorted((key, repr(value)) for key, value in about.items() if key not in _VOLATILE)
     copies = cache_folder() / "inputs" / _short_hash(str(source))
