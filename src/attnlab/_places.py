@@ -1,12 +1,13 @@
 """Files in folders on this machine, and at URLs of any file system that fsspec knows.
 
-Everything that is stored goes through ``place``: a local path stays a ``pathlib.Path``, a URL
+Everything that is stored or read goes through ``place``: a local path stays a ``pathlib.Path``, a URL
 becomes a path object with the same methods. The functions below are those that differ between the
 two, or must not trust a cached listing; ``write_atomically`` is how all files are written.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -19,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from attnlab._errors import AttnlabError
 
@@ -27,6 +28,15 @@ TEMPORARY = ".tmp-"  # how the names of files begin that are being written
 _SETTLED_SECONDS = 60.0
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _COLLAPSED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_SECRET = re.compile(r"(^|[-_])(sig|signature|token|credential|secret|password|api[-_]?key)$", re.I)
+# What is about reading a file rather than about its content.
+_VOLATILE = ("atime", "time")
+# Errors of a disk that is full, and of a place that cannot be written to, rather than of a program.
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
+_DISK = _FULL | {
+    *(errno.EACCES, errno.EPERM, errno.EIO),
+    *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG),
+}
 # Folders are only parts of names there: to make one would, at the top, make a bucket of a mistyped
 # name.
 _FLAT = {"memory", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "oss", "oci"}
@@ -70,9 +80,9 @@ def place(given: str | Path) -> Path:
         # Commands and folders are written into records and pages: a password in a URL would be
         # published with them.
         raise AttnlabError(
-            f"the {scheme}:// URL holds a password, which would be written into records: leave it "
-            "out, and give it to the file system's package by its environment variables or fsspec's "
-            "configuration"
+            f"the {scheme}:// URL holds a password or a signature, which would be written into "
+            "records: leave it out, and give it to the file system's package by its environment "
+            "variables or fsspec's configuration, or download the file first"
         )
     return _remote_path(f"{scheme}://{rest.rstrip('/')}", scheme)
 
@@ -317,6 +327,73 @@ def local_copy(folder: str | Path, last: str) -> Path:
     return copy
 
 
+def local_file(given: str | Path) -> Path:
+    """A file that can be read many times: itself on this machine, its copy in the cache for a URL.
+
+    A copy is used again as long as size, time and checksum that the file system states are the
+    same.
+    """
+    source = place(given)
+    if not is_remote(source):
+        return source
+    about = _about(source)
+    if about.get("type") == "directory":
+        raise AttnlabError(f"{given} is a folder: give the files in it that are to be read")
+    stated = sorted((key, repr(value)) for key, value in about.items() if key not in _VOLATILE)
+    copies = cache_folder() / "inputs" / _short_hash(str(source))
+    copy = copies / f"{_short_hash(str(stated))}-{source.name[-80:]}"
+    if copy.is_file():
+        return copy
+    arriving = copies / f"{TEMPORARY}{uuid.uuid4().hex}"
+    try:
+        copies.mkdir(parents=True, exist_ok=True)
+        _download(source, arriving, about.get("size"))
+        os.replace(arriving, copy)
+        for old in copies.iterdir():
+            if old != copy and not old.name.startswith(TEMPORARY):
+                old.unlink(missing_ok=True)
+    except OSError as error:
+        raise AttnlabError(
+            f"cannot keep a copy of {given} in {copies} ({error}): free some space or make it "
+            "writable, or name another folder by ATTNLAB_CACHE"
+        ) from error
+    finally:
+        with suppress(OSError):
+            arriving.unlink()
+    return copy
+
+
+def _download(source: Path, target: Path, size: int | None) -> None:
+    """Copy a file at a URL to this machine; an ``OSError`` is about this machine's disk."""
+    fs, _, name = _fs(source)
+    try:
+        with errors_of(source):
+            fs.get_file(name, str(target))
+    except OSError as error:
+        if error.errno in _FULL:
+            raise
+        with reading(source):
+            raise
+    got = target.stat().st_size
+    if size not in (None, got):
+        raise AttnlabError(f"{source} has {size:,} bytes, but {got:,} arrived: try again")
+
+
+def _about(source: Path) -> dict[str, Any]:
+    """What a file system states about a file at a URL."""
+    fs, _, name = _fs(source)
+    with reading(source), errors_of(source):
+        fs.invalidate_cache()
+        try:
+            return fs.info(name)
+        except (FileNotFoundError, NotADirectoryError):
+            raise AttnlabError(f"{source}: there is no such file") from None
+
+
+def _short_hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
 def copy_of(folder: Path) -> Path:
     """Where ``local_copy`` puts the copy of a folder at a URL: the same names, in the user's cache."""
     scheme, _, name = str(folder).partition("://")
@@ -371,6 +448,25 @@ def disk_error(folder: Path, error: OSError | str) -> AttnlabError:
         f"cannot write to {folder} ({error}): all runs that finished before are kept; {advice}, "
         "then start the same command again"
     )
+
+
+def is_disk_error(error: OSError) -> bool:
+    """Whether an error is about a full disk or a place that cannot be written to."""
+    return error.errno in _DISK
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """The one message for a disk that is full or a place that cannot be written to.
+
+    Other errors of the operating system are not about the place, and pass.
+    """
+    try:
+        yield
+    except OSError as error:
+        if is_remote(folder) or is_disk_error(error):
+            raise disk_error(folder, error) from error
+        raise
 
 
 @contextmanager
@@ -452,7 +548,8 @@ def _local(text: str, rest: str) -> Path:
 
 def _holds_password(url: str) -> bool:
     try:
-        return bool(urlsplit(url).password)
+        parts = urlsplit(url)
+        return bool(parts.password) or any(map(_SECRET.search, parse_qs(parts.query)))
     except ValueError:  # it has no valid host, and so no password
         return False
 
@@ -463,7 +560,7 @@ def _remote_path(url: str, scheme: str) -> Path:
         from upath import UPath
     except ImportError as error:
         raise AttnlabError(
-            f"{url}: results at URLs need `pip install 'attnlab[remote]'` ({error})"
+            f"{url}: files at URLs need `pip install 'attnlab[remote]'` ({error})"
         ) from None
     try:
         fsspec.get_filesystem_class(scheme)

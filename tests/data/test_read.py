@@ -134,13 +134,13 @@ def test_a_named_encoding_is_obeyed(tmp_path, encoding, mark):
 def test_damaged_rows_are_reported_and_the_rest_is_read(tmp_path):
     path = tmp_path / "a.csv"
     good = "".join(f"schön {i},{'ab'[i % 2]}\n" for i in range(6)).encode()
-    path.write_bytes(b"text,label\n" + good + b"bro\xffken,a\n" + "schön 9,b\n".encode())
+    path.write_bytes(b"text,label\n" + good + "schön bro".encode() + b"\xffken,a\nschoen,b\n")
     texts = read_texts(path)
     assert len(texts) == 7
     assert texts.encodings == ("utf-8",)
     (entry,) = texts.dropped
     assert (entry.reason, entry.count) == ("undecodable", 1)
-    assert str(entry.examples[0]) == f"{path}, row 8: 'bro\ufffdken'"
+    assert str(entry.examples[0]) == f"{path}, row 8: 'schön bro\ufffdken'"
 
 
 def test_every_reason_is_counted_with_its_rows(tmp_path):

@@ -174,6 +174,28 @@ def test_texts_of_any_container(fitted, kind):
     assert (fitted.predict(kind(texts)) == fitted.predict(texts)).all()
 
 
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_columns_of_data_frames(kind):
+    frames = pytest.importorskip(kind)
+    texts, labels = topic_texts(60)
+    frame = frames.DataFrame({"text": texts, "label": labels})
+    base: Any = AttentionClassifier(**QUICK, early_stopping=False)
+    fresh: Any = clone(base)
+    classifier = fresh.fit(frame["text"], frame["label"])
+    expected = base.fit(texts, labels)
+    assert classifier.classes_.tolist() == expected.classes_.tolist()
+    assert (classifier.predict(frame["text"]) == expected.predict(texts)).all()
+    assert classifier.score(frame["text"], frame["label"]) == expected.score(texts, labels)
+    with pytest.raises(AttnlabError, match=r"columns \['text', 'label'\]; expected only its text"):
+        classifier.predict(frame)
+    missing = frames.Series([*texts[:-1], None])
+    with pytest.raises(AttnlabError, match=r"text number 59 is .*: drop missing texts first"):
+        classifier.predict(missing)
+    unlabelled = frames.Series([*labels[:-1], None])
+    with pytest.raises(AttnlabError, match="label number 59 is missing"):
+        base.fit(frame["text"], unlabelled)
+
+
 @pytest.mark.parametrize("names", [(2, 7, 5), (True, False)])
 def test_labels_of_any_type_come_back(names: Any):
     texts, numbers = topic_texts(60, classes=("0", "1", "2")[: len(names)])

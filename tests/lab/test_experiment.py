@@ -68,7 +68,10 @@ def test_a_folder_that_is_taken_is_refused(tmp_path):
     with pytest.raises(AttnlabError, match="holds what `attnlab toy` wrote"):
         run(other, ToySettings(), tmp_path / "toy", processes=0)
     record.write_text("{", "utf-8")  # damaged: it is written again
-    assert run(other, ToySettings(), tmp_path / "toy", processes=0).ok
+    assert ask(tmp_path / "toy").ok
+    assert run(other, ToySettings(), tmp_path / "toy", processes=0, overwrite=True).ok
+    with pytest.raises(AttnlabError, match="holds what `attnlab other` wrote"):
+        ask(tmp_path / "toy")
 
 
 def test_a_page_that_cannot_be_drawn_is_an_error_and_loses_nothing(tmp_path):

@@ -14,6 +14,7 @@ import pytest
 from attnlab import study_texts
 from attnlab.lab import Record, page, write_page
 from attnlab.questions.texts import question
+from attnlab.questions.texts._answers import _data_card
 from attnlab.report import Figure, Section, render
 from tests.data.reviews import EVIL
 
@@ -169,6 +170,18 @@ def test_what_was_read_is_told_in_numbers(record):
     lengths = figure(sections, "lengths").table
     assert set(np.subtract(lengths["words to"], lengths["words from"]).tolist()) == {1.0}
     assert sum(lengths["training texts: count"]) == 128
+
+
+def test_lines_in_another_encoding_are_counted_and_shown(record):
+    assert record.content["reading"]["recoded"] == []
+    example = {"place": "a.csv, line 8", "text": "café noir,a"}
+    entry = {"reason": "not UTF-8, read as cp1252", "count": 3, "examples": [example]}
+    reading = record.content["reading"] | {"recoded": [entry]}
+    assert "Lines not UTF-8, read as cp1252: 3." in _data_card(reading).text
+    changed = replace(record, content=record.content | {"reading": reading})
+    (found,) = [f for f in question.sections(changed)[0].figures if f.id == "recoded"]
+    assert found.table["count"] == [3]
+    assert "a.csv, line 8" in found.table["first examples"][0]
 
 
 def test_students_stand_with_the_level_and_what_they_need(record):

@@ -21,12 +21,12 @@ from attnlab.report import (
     theory_figure,
 )
 
-EVIL = "<img src=x onerror=alert(1)>"
+EVIL = "=<img src=x onerror=alert(1)>"
 
 
 @pytest.fixture(scope="session")
 def evil() -> str:
-    """A word that would run a script if any text were not escaped."""
+    """A word that would run a script if any text were not escaped, and is a formula to a spreadsheet."""
     return EVIL
 
 

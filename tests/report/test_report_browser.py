@@ -99,5 +99,5 @@ def test_each_figure_can_be_saved(browser, path, tmp_path, evil):
     assert "<img" not in (tmp_path / "band.svg").read_text()
     lines = (tmp_path / "heat.csv").read_text(encoding="utf-8").splitlines()
     assert lines[0].startswith("# 6 significant digits")
-    assert lines[2] == f"{evil},{evil}"
+    assert lines[2] == f"'{evil},'{evil}"
     assert browser.problems() == []

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import dataclasses
 import json
 import os
@@ -125,6 +126,15 @@ def test_the_page_is_small_json_and_the_same_each_time(evil_page):
     assert text == render(evil_page)
     assert len(text.encode()) <= 12e6
     json.dumps(dataclasses.asdict(evil_page))
+
+
+def test_figures_data_are_no_formulas_to_a_spreadsheet(evil_page, evil, tmp_path):
+    write_folder(evil_page, tmp_path)
+    tables = [path.read_text() for path in (tmp_path / "figures").glob("*.csv")]
+    cells = [cell for text in tables for row in csv.reader(text.splitlines()) for cell in row]
+    assert f"'{evil}" in cells
+    assert not [cell for cell in cells if cell.startswith("=")]
+    assert [cell for cell in cells if cell.startswith("-")]  # numbers stay numbers
 
 
 def test_writing_is_all_or_nothing(tmp_path, monkeypatch):

@@ -300,6 +300,20 @@ def test_a_second_command_is_refused(plan, folder):
     assert run_plan(plan, folder, processes=0).finished == 6
 
 
+@pytest.mark.parametrize("left", [b"", b"{", b'{"pid": 4194305, "host": "HOST"}'])
+def test_a_refusal_names_the_owner_that_has_not_written_its_name_yet(plan, folder, left):
+    """The owner took the lock a moment ago, and what the one before it left is still there."""
+    import fcntl
+    import socket
+
+    (folder / "lock").write_bytes(left.replace(b"HOST", socket.gethostname().encode()))
+    with open(folder / "lock", "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        message = f"in use by process {os.getpid()} on {socket.gethostname()}"
+        with pytest.raises(AttnlabError, match=message):
+            run_plan(plan, folder, processes=0)
+
+
 def test_the_lock_of_the_dead_is_taken_over_that_of_another_machine_is_not(plan, folder):
     import socket
 

@@ -22,6 +22,7 @@ from attnlab.cli._where import HERE, Where
 from attnlab.lab import Experiment, Field, Option, Settings, TextTable, options
 
 OUT = "Folder for page, figures and data, or a URL such as s3://bucket/folder."
+OVERWRITE = "Write to --out although it holds something else; nothing is deleted but files of the same names."
 INTERRUPTED = "attnlab: interrupted; finished runs are stored, the same command resumes from there"
 # Longer lists of choices would squeeze the other columns of --help.
 _METAVAR_LENGTH = 20
@@ -42,13 +43,15 @@ def command_of(experiment: Experiment[Any]) -> Callable[..., None]:
     """The function that typer turns into a command; its parameters are the settings' options."""
 
     def command(**given: Any) -> None:
-        out, quiet, json = (given.pop(name) for name in ("out", "quiet", "json"))
+        out, overwrite, quiet, json = (
+            given.pop(name) for name in ("out", "overwrite", "quiet", "json")
+        )
         where = Where(**{field.name: given.pop(field.name) for field in fields(Where)})
         # typer passes None for a list that was not given: leave it to the settings' default.
         known = {name: _plain(value) for name, value in given.items() if value is not None}
         settings = experiment.settings(**known)
         chosen = out or settings.folder or experiment.name
-        carry_out(experiment, settings, chosen, where, quiet=quiet, json=json)
+        carry_out(experiment, settings, chosen, where, overwrite=overwrite, quiet=quiet, json=json)
 
     asked = [_parameter(field) for field in options(experiment.settings)]
     hints = get_type_hints(Where, include_extras=True)
@@ -57,6 +60,7 @@ def command_of(experiment: Experiment[Any]) -> Callable[..., None]:
         _keyword(
             "out", Annotated[str | None, typer.Option("--out", help=OUT, metavar="PATH|URL")], None
         ),
+        _keyword("overwrite", Annotated[bool, typer.Option("--overwrite", help=OVERWRITE)], False),
         _keyword(
             "quiet",
             Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")],
@@ -85,6 +89,7 @@ def carry_out(
     out: str,
     where: Where = HERE,
     *,
+    overwrite: bool = False,
     quiet: bool,
     json: bool,
 ) -> None:
@@ -105,6 +110,7 @@ def carry_out(
                 on_stage=on_stage,
                 command=shlex.join(["attnlab", *sys.argv[1:]]),
                 keep=where.keep,
+                overwrite=overwrite,
             )
         if record.interrupted:
             raise KeyboardInterrupt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from attnlab import __version__
 from attnlab._errors import AttnlabError
+from attnlab._places import is_disk_error
 from attnlab.cli._claims import claims
 from attnlab.cli._commands import command_of
 from attnlab.cli._diff import diff
@@ -68,4 +70,11 @@ def main() -> None:
         app()
     except AttnlabError as error:
         typer.echo(f"attnlab: {error}", err=True)
+        sys.exit(2)
+    except OSError as error:
+        if not is_disk_error(error):
+            raise
+        # What Python would write at its end goes nowhere: standard output may be on the full disk.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        typer.echo(f"attnlab: {error}: check space and permissions there", err=True)
         sys.exit(2)

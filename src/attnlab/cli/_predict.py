@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -12,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 import attnlab as al
+from attnlab._csv import write_csv
 from attnlab._errors import AttnlabError
-from attnlab._places import is_file, is_folder, place, reading
+from attnlab._places import absolute_name, is_file, is_folder, place, reading
 
 if TYPE_CHECKING:
     from attnlab.data import Texts
@@ -25,7 +25,9 @@ _BATCH = 4096
 def predict(
     files: Annotated[
         list[str],
-        typer.Argument(help="Texts: CSV, TSV, JSON Lines, Parquet or lines, also gzip’d."),
+        typer.Argument(
+            help="Texts: CSV, TSV, JSON Lines, Parquet or lines, also compressed, also at URLs."
+        ),
     ],
     model: Annotated[
         str,
@@ -73,44 +75,56 @@ def predict(
     )
     for entry in texts.dropped:
         typer.echo(f"attnlab: left out: {entry}", err=True)
-    with _opened(None if out is None else place(out)) as target:
+    for entry in texts.recoded:
+        typer.echo(f"attnlab: lines: {entry}", err=True)
+    with _opened(None if out is None else place(out), files) as target:
         _write(target, classifier, texts, words)
     if out is not None:
         typer.echo(f"{len(texts):,} texts: {out}", err=True)
 
 
 @contextmanager
-def _opened(out: Path | None) -> Iterator[TextIO]:
+def _opened(out: Path | None, files: Sequence[str]) -> Iterator[TextIO]:
     if out is None:
         yield sys.stdout
+        sys.stdout.flush()  # a full disk is an error here, not at the end of Python
         return
     if is_folder(out):
         raise AttnlabError(
             f"--out {out} is a folder; expected the name of a file such as {out / 'labels.csv'}"
         )
-    with out.open("w", newline="", encoding="utf-8") as file:
-        yield file
+    if any(absolute_name(out) == absolute_name(place(file)) for file in files):
+        raise AttnlabError(f"--out {out} is one of the files with the texts: give another name")
+    try:
+        with out.open("w", newline="", encoding="utf-8") as file:
+            yield file
+    except OSError as error:
+        raise AttnlabError(
+            f"cannot write {out} ({error}): free some space or make it writable, or give another "
+            "name (--out)"
+        ) from error
 
 
 def _write(target: TextIO, classifier: AttentionClassifier, texts: Texts, words: int) -> None:
     """A row per text; texts are labelled in batches."""
-    writer = csv.writer(target)
     # JSON can hold half of a surrogate pair, UTF-8 cannot: write its code instead.
     classes = [
         str(name).encode("utf-8", "backslashreplace").decode() for name in classifier.classes_
     ]
     head: list[str] = ["file", "row", "label", *(f"p({name})" for name in classes)]
-    writer.writerow(head + (["words", "weights"] if words else []))
+    write_csv(target, [head + (["words", "weights"] if words else [])])
     for start in range(0, len(texts), _BATCH):
         some = list(texts.texts[start : start + _BATCH])
         shares = classifier.predict_proba(some)
         labels = [classes[i] for i in shares.argmax(axis=1)]
         attended = classifier.attention(some) if words else []
+        rows = []
         for i, label in enumerate(labels):
             place = start + i
             row: list[Any] = [texts.names[texts.files[place]], int(texts.rows[place]), label]
             row += [f"{share:.6g}" for share in shares[i]]
-            writer.writerow(row + (_attended(attended[i], words) if words else []))
+            rows.append(row + (_attended(attended[i], words) if words else []))
+        write_csv(target, rows)
 
 
 def _attended(weights: list[tuple[str, float]], words: int) -> list[str]:

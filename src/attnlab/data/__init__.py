@@ -3,10 +3,11 @@
 from attnlab.data import thinning
 from attnlab.data._corpus import Corpus
 from attnlab.data._digits import Canvases, CanvasTask, Digits, load_digits
+from attnlab.data._frames import frame_columns, is_missing
 from attnlab.data._movies import load_movie_reviews
 from attnlab.data._prepare import TextSource, prepare_in, prepare_texts
 from attnlab.data._prepared import Prepared, is_prepared
-from attnlab.data._read import class_name, read_texts
+from attnlab.data._read import class_name, named_files, read_texts
 from attnlab.data._splits import Leaks, leaks, split_texts
 from attnlab.data._stream import ReadPart, StoredTexts, Streamed, index_stream
 from attnlab.data._text_parts import TextParts, plain_words, text_parts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ TEXT_NAMES = (
     "body",
     "phrase",
 )
+MOST_COLUMNS = 2**20
+_COMPARED = 1000  # columns among which a mistyped one is looked for
 LABEL_NAMES = ("label", "sentiment", "class", "target", "category", "polarity", "topic")
 
 
@@ -35,8 +38,13 @@ class Wanted:
 
 def choose_columns(name: str, columns: Sequence[str], wanted: Wanted) -> tuple[int, int | None]:
     """The positions of text and label among a file's columns; guessed only if unambiguous."""
+    if len(columns) > MOST_COLUMNS:
+        raise AttnlabError(
+            f"{name} has {len(columns):,} columns; expected at most {MOST_COLUMNS:,}, of which one "
+            "holds the text: does it have line ends?"
+        )
     clean = [column.strip() for column in columns]
-    repeated = {column for column in clean if column and clean.count(column) > 1}
+    repeated = {column for column, count in Counter(clean).items() if column and count > 1}
     for asked in (wanted.text, wanted.label if wanted.labelled else None):
         if asked is not None and asked in repeated:
             raise AttnlabError(
@@ -67,8 +75,9 @@ def choose_columns(name: str, columns: Sequence[str], wanted: Wanted) -> tuple[i
 def _named(name: str, columns: list[str], asked: str, what: str, wanted: Wanted) -> int:
     if asked in columns:
         return columns.index(asked)
-    near = difflib.get_close_matches(asked.lower(), [column.lower() for column in columns], n=1)
-    nearest = next((column for column in columns if near and column.lower() == near[0]), None)
+    some = columns[:_COMPARED]
+    near = difflib.get_close_matches(asked.lower(), [column.lower() for column in some], n=1)
+    nearest = next((column for column in some if near and column.lower() == near[0]), None)
     hint = f"; did you mean {nearest!r}?" if nearest is not None else ""
     if len(columns) == 1 and not hint:
         hint = "; is another character between the columns, or another format?"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from attnlab._errors import AttnlabError
-from attnlab.data._sources import Source
+from attnlab.data._compressed import LONGEST
+from attnlab.data._sources import Source, too_long
 
 DELIMITERS = (",", ";", "\t", "|")
-_LONGEST_CELL = 2**28
 
 
 def header_of(lines: Sequence[str], delimiter: str) -> tuple[list[str], float]:
@@ -40,7 +40,7 @@ def delimited_rows(source: Source, delimiter: str) -> Iterator[tuple[int, list[s
         yield from _literal_rows(source)
         return
     # The limit is global to the process: restore it for other readers.
-    limit = csv.field_size_limit(_LONGEST_CELL)
+    limit = csv.field_size_limit(LONGEST)
     try:
         yield from _quoted_rows(source, delimiter)
     finally:
@@ -48,40 +48,45 @@ def delimited_rows(source: Source, delimiter: str) -> Iterator[tuple[int, list[s
 
 
 def _quoted_rows(source: Source, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    with source.characters(newline="") as stream:
-        lines = _RowLines(stream)
-        reader = csv.reader(lines, delimiter=delimiter)
-        number, started, spanned = 0, 1, [""]
-        try:
-            for cells in reader:
-                number += 1
-                started = reader.line_num - len(lines.current) + 1
-                spanned = lines.taken()
-                if cells:
-                    yield number, cells
-        except csv.Error as error:
+    lines = _RowLines(source)
+    reader = csv.reader(lines, delimiter=delimiter)
+    number, started, spanned = 0, 1, [""]
+    try:
+        for cells in reader:
+            number += 1
             started = reader.line_num - len(lines.current) + 1
-            raise AttnlabError(
-                f"{source.name}, row {number + 1} (it starts in line {started}): {error}; check for "
-                "a quote that is opened there and never closed"
-            ) from error
-        if _is_open(spanned, delimiter):
-            raise AttnlabError(
-                f"{source.name}, row {number} (it starts in line {started}): a quote is opened "
-                f"there and never closed, which makes {len(spanned)} lines up to the end of the "
-                'file one cell; close it, or write a quote within a quoted cell twice ("")'
-            )
+            spanned = lines.taken()
+            if cells:
+                yield number, cells
+    except csv.Error as error:
+        started = reader.line_num - len(lines.current) + 1
+        raise AttnlabError(
+            f"{source.name}, row {number + 1} (it starts in line {started}): {error}; check for "
+            "a quote that is opened there and never closed"
+        ) from error
+    if _is_open(spanned, delimiter):
+        raise AttnlabError(
+            f"{source.name}, row {number} (it starts in line {started}): a quote is opened "
+            f"there and never closed, which makes {len(spanned)} lines up to the end of the "
+            'file one cell; close it, or write a quote within a quoted cell twice ("")'
+        )
 
 
 class _RowLines:
-    """Iterates over lines and keeps those of the current row."""
+    """Iterates over lines and keeps those of the current row, up to what a row may hold."""
 
-    def __init__(self, lines: Iterable[str]):
-        self._lines, self.current = iter(lines), []
+    def __init__(self, source: Source):
+        self._source, self._size, self.current = source, 0, []
 
     def __iter__(self) -> Iterator[str]:
-        for line in self._lines:
+        first = 1
+        for number, line in enumerate(self._source.lines(newline=""), 1):
+            if not self.current:
+                first, self._size = number, 0
             self.current.append(line)
+            self._size += len(line)
+            if self._size > LONGEST:
+                raise too_long(f"{self._source.name}, lines {first} to {number}", "row")
             yield line
 
     def taken(self) -> list[str]:
@@ -105,16 +110,19 @@ def _is_rectangle(source: Source) -> bool:
 
     Tab-separated files are often written without quoting, and text may begin with a quote.
     """
-    with source.characters() as stream:
-        counts = {line.count("\t") for line in stream if line.strip()}
+    counts = set()
+    for line in source.lines():
+        if line.strip():
+            counts.add(line.count("\t"))
+            if len(counts) > 1:
+                return False
     return len(counts) == 1
 
 
 def _literal_rows(source: Source) -> Iterator[tuple[int, list[str]]]:
-    with source.characters() as stream:
-        for number, line in enumerate(stream, 1):
-            if line.strip():
-                yield number, [_unquoted(cell) for cell in line.rstrip("\r\n").split("\t")]
+    for number, line in enumerate(source.lines(), 1):
+        if line.strip():
+            yield number, [_unquoted(cell) for cell in line.rstrip("\r\n").split("\t")]
 
 
 def _unquoted(cell: str) -> str:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator
-from itertools import chain, islice
-from pathlib import PurePath
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attnlab._errors import AttnlabError
 from attnlab.data._columns import Wanted, choose_columns
+from attnlab.data._compressed import LONGEST, bare_ending, most_bytes, too_much
 from attnlab.data._delimited import DELIMITERS, delimited_rows, guess_delimiter, header_of
-from attnlab.data._sources import PARQUET, Source
+from attnlab.data._encodings import HANDLER
+from attnlab.data._sources import PARQUET, Source, too_long
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
 _EXTENSIONS = {
     ".csv": "csv",
@@ -24,7 +29,14 @@ _EXTENSIONS = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
-_LOOKED_AT = 100  # JSON objects whose keys are taken for the columns
+# JSON objects whose keys are taken for the columns, unless they are long.
+_LOOKED_AT, _LOOKED_AT_CHARACTERS = 100, 2**20
+_RECORDS = 4096  # of Parquet that are decoded at one time
+_DECODED = 2**26  # characters of them, about
+_SHARING = {"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"}
+# What pyarrow raises besides its own errors.
+_DAMAGE = (OSError, ValueError, TypeError, LookupError, OverflowError)
+_WITHOUT_PARQUET = "write the table as CSV"
 
 
 class Row(NamedTuple):
@@ -40,11 +52,16 @@ def guess_format(source: Source, wanted: Wanted, named: str | None) -> str:
     """The named format, or a guess from a file's first bytes, its extension or its first lines."""
     if named is not None and named not in FORMATS:
         raise AttnlabError(f"format={named!r}: expected one of {', '.join(FORMATS)}")
+    if source.head.startswith(PARQUET):
+        if named not in (None, "parquet"):
+            raise AttnlabError(
+                f"{source.name} is a Parquet file, not {named}: leave format='{named}' (--format) "
+                "out"
+            )
+        return "parquet"
     if named is not None:
         return named
-    if source.head.startswith(PARQUET):
-        return "parquet"
-    ending = PurePath(source.name.lower().removesuffix(".gz")).suffix
+    ending = bare_ending(source.name)
     return _EXTENSIONS.get(ending) or _guess_by_content(source, wanted)
 
 
@@ -111,30 +128,39 @@ def _delimited(source: Source, wanted: Wanted, delimiter: str) -> Iterator[Row]:
 
 
 def _jsonl(source: Source, wanted: Wanted) -> Iterator[Row]:
-    with source.characters() as stream:
-        rows = _objects(source, stream)
-        looked = list(islice(rows, _LOOKED_AT))
-        columns = list(
-            dict.fromkeys(key for _, item in looked if isinstance(item, dict) for key in item)
+    rows = _objects(source)
+    looked = _first_objects(rows)
+    columns = list(
+        dict.fromkeys(key for _, item in looked if isinstance(item, dict) for key in item)
+    )
+    if not columns:
+        raise AttnlabError(
+            f"{source.name}: none of its first lines is a JSON object; expected JSON Lines, "
+            'one object such as {"text": "…", "label": "…"} per line'
         )
-        if not columns:
-            raise AttnlabError(
-                f"{source.name}: none of its first lines is a JSON object; expected JSON Lines, "
-                'one object such as {"text": "…", "label": "…"} per line'
-            )
-        text, label = choose_columns(source.name, columns, wanted)
-        for number, item in chain(looked, rows):
-            if not isinstance(item, dict):
-                yield Row(number, item, None, malformed=True)
-                continue
-            found = item.get(columns[text]), None if label is None else item.get(columns[label])
-            nested = any(isinstance(value, dict | list) for value in found)
-            yield Row(number, found[0], found[1], malformed=nested)
+    text, label = choose_columns(source.name, columns, wanted)
+    for number, item in chain(looked, rows):
+        if not isinstance(item, dict):
+            yield Row(number, item, None, malformed=True)
+            continue
+        found = item.get(columns[text]), None if label is None else item.get(columns[label])
+        nested = any(isinstance(value, dict | list) for value in found)
+        yield Row(number, found[0], found[1], malformed=nested)
 
 
-def _objects(source: Source, stream: Any) -> Iterator[tuple[int, Any]]:
+def _first_objects(rows: Iterable[tuple[int, Any]]) -> list[tuple[int, Any]]:
+    looked, size = [], 0
+    for number, item in rows:
+        looked.append((number, item))
+        size += len(str(item))
+        if len(looked) >= _LOOKED_AT or size > _LOOKED_AT_CHARACTERS:
+            break
+    return looked
+
+
+def _objects(source: Source) -> Iterator[tuple[int, Any]]:
     """Line number and JSON object, or the line itself if it is not one."""
-    for number, line in enumerate(stream, 1):
+    for number, line in enumerate(source.lines(), 1):
         if not line.strip():
             continue
         if number == 1 and line.lstrip().startswith("["):
@@ -150,22 +176,20 @@ def _objects(source: Source, stream: Any) -> Iterator[tuple[int, Any]]:
 
 
 def _lines(source: Source, wanted: Wanted) -> Iterator[Row]:
-    with source.characters() as stream:
-        for number, line in enumerate(stream, 1):
-            content = line.strip()
-            if not content:
-                continue
-            if not wanted.labelled:
-                yield Row(number, content, None)
-                continue
-            label, *rest = content.split(maxsplit=1)
-            yield Row(number, rest[0] if rest else "", label)
+    for number, line in enumerate(source.lines(), 1):
+        content = line.strip()
+        if not content:
+            continue
+        if not wanted.labelled:
+            yield Row(number, content, None)
+            continue
+        label, *rest = content.split(maxsplit=1)
+        yield Row(number, rest[0] if rest else "", label)
 
 
 def _parquet(source: Source, wanted: Wanted) -> Iterator[Row]:
     try:
         import pyarrow as pa
-        import pyarrow.parquet as pq
     except ModuleNotFoundError as error:
         raise AttnlabError(
             f"{source.name} is Parquet, which needs the package pyarrow: pip install "
@@ -177,24 +201,112 @@ def _parquet(source: Source, wanted: Wanted) -> Iterator[Row]:
             "(--format …)"
         )
     with source.bytes() as stream:
+        file = stream if source.compression is None else io.BytesIO(stream.read())
         try:
-            file = pq.ParquetFile(io.BytesIO(stream.read()) if source.compressed else stream)
-            columns = list(file.schema_arrow.names)
-            text, label = choose_columns(source.name, columns, wanted)
-            chosen = [columns[text]] + ([] if label is None else [columns[label]])
-            number = 0
-            for batch in file.iter_batches(batch_size=4096, columns=chosen):
-                values = [batch.column(name).to_pylist() for name in chosen]
-                for found in zip(*values, strict=True):
-                    number += 1
-                    nested = any(isinstance(value, dict | list | bytes) for value in found)
-                    yield Row(
-                        number, found[0], found[-1] if label is not None else None, malformed=nested
-                    )
-        except pa.ArrowException as error:
-            raise AttnlabError(
-                f"{source.name} is truncated or damaged: {str(error).splitlines()[0]}"
-            ) from error
+            yield from _records(source, wanted, file)
+        except AttnlabError:
+            raise
+        except (pa.ArrowException, *_DAMAGE) as error:
+            words = str(error).splitlines() or [type(error).__name__]
+            raise AttnlabError(f"{source.name} is truncated or damaged: {words[0]}") from error
+
+
+def _records(source: Source, wanted: Wanted, stream: Any) -> Iterator[Row]:
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(stream)
+    columns = list(file.schema_arrow.names)
+    text, label = choose_columns(source.name, columns, wanted)
+    chosen = [columns[text]] + ([] if label is None else [columns[label]])
+    shared, at_once = _ways(source, file.metadata, chosen)
+    file = pq.ParquetFile(stream, metadata=file.metadata, read_dictionary=shared)
+    number = 0
+    for batch in file.iter_batches(batch_size=at_once, columns=chosen):
+        for part in _parts(source, batch, chosen, number):
+            values = [_values(part.column(name)) for name in chosen]
+            for found in zip(*values, strict=True):
+                number += 1
+                nested = any(isinstance(value, dict | list) for value in found)
+                label_value = found[-1] if label is not None else None
+                yield Row(number, found[0], label_value, malformed=nested)
+
+
+def _ways(source: Source, metadata: pq.FileMetaData, chosen: list[str]) -> tuple[list[str], int]:
+    """The columns in which a text that many rows share can stay one text, and how many records to
+    decode at one time; an error if the file says that it is a bomb.
+    """
+    size, longest, others = 0, 1, set()
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for column in map(group.column, range(group.num_columns)):
+            if column.path_in_schema in chosen:
+                size += column.total_uncompressed_size
+                # In other encodings each text may repeat the beginning of the one before it.
+                if not _SHARING.issuperset(column.encodings):
+                    others.add(column.path_in_schema)
+                    longest = max(longest, min(column.total_uncompressed_size, LONGEST))
+    if size > most_bytes(source.path):
+        raise too_much(source.path, source.name, _WITHOUT_PARQUET)
+    at_once = max(1, min(_RECORDS, _DECODED // longest))
+    return [name for name in chosen if name not in others], at_once
+
+
+def _parts(
+    source: Source, batch: pa.RecordBatch, chosen: list[str], before: int
+) -> Iterator[pa.RecordBatch]:
+    """A batch in parts of which none is large when each row has a text of its own."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    pc: Any = compute  # its functions are made when it is imported
+    sizes = None
+    for name in chosen:
+        column = batch.column(name)
+        if not isinstance(column, pa.DictionaryArray) or not _is_text(column.type.value_type):
+            continue
+        lengths = pc.binary_length(column.dictionary)
+        if (pc.max(lengths).as_py() or 0) > 4 * LONGEST:
+            last = before + batch.num_rows
+            raise too_long(f"{source.name}, rows {before + 1} to {last}", "cell")
+        own = pc.fill_null(lengths.take(column.indices).cast(pa.int64()), 0)
+        sizes = own if sizes is None else pc.add(sizes, own)
+    if sizes is None or (pc.sum(sizes).as_py() or 0) <= _DECODED:
+        yield batch
+        return
+    first, taken = 0, 0
+    for place, size in enumerate(sizes.to_pylist()):
+        if taken and taken + size > _DECODED:
+            yield batch.slice(first, place - first)
+            first, taken = place, 0
+        taken += size
+    yield batch.slice(first)
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """The values of a column; bytes of a text that are not UTF-8 are marked."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.DictionaryArray):
+        column = column.dictionary_decode()
+    if not _is_text(column.type):
+        return column.to_pylist()
+    try:
+        if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+            column = column.cast(pa.large_string())  # written without saying that it is text
+        return column.to_pylist()
+    except (UnicodeDecodeError, pa.ArrowInvalid):
+        raw = column.cast(pa.large_binary()).to_pylist()
+        return [value if value is None else value.decode("utf-8", HANDLER) for value in raw]
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return (
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+    )
 
 
 FORMATS: dict[str, Callable[[Source, Wanted], Iterator[Row]]] = {

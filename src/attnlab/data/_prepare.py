@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from attnlab._errors import AttnlabError
-from attnlab._places import place, share, working_copy
+from attnlab._places import local_file, place, share, working_copy
+from attnlab.data._compressed import ENDINGS
 from attnlab.data._movies import MOVIE_REVIEWS, load_movie_reviews
 from attnlab.data._prepared import (
     COUNTS,
@@ -30,7 +33,7 @@ from attnlab.data._prepared import (
     reopened,
     streamed,
 )
-from attnlab.data._read import read_texts
+from attnlab.data._read import TooManyRows, read_texts
 from attnlab.data._splits import Leaks, leaks, split_texts
 from attnlab.data._stream import ReadPart, Streamed, index_stream
 from attnlab.data._texts import Dropped, Texts, drop_duplicates
@@ -40,9 +43,11 @@ from attnlab.data._vocabulary import Indexed, Vocabulary, index_texts
 SPLIT = (0.8, 0.1, 0.1)
 # Share of the training texts for validation, if a test file is given but no validation file.
 HELD_OUT = 0.1
-STREAM_BYTES = 2**26  # of text, about, from which on files are read in a stream
+# From so much text on, about, or so many rows, files are read in a stream.
+STREAM_BYTES = 2**26
+STREAM_ROWS = 2**20
 _RULE = "in every class by a hash of each text, equal texts on one side"
-_COMPRESSED = (".gz", ".parquet", ".pq")
+_COMPRESSED = (*ENDINGS, ".parquet", ".pq")
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,14 @@ class TextSource:
                 "validation files without test files: give both (--valid, --test), or neither"
             )
 
+    @property
+    def subject(self) -> dict[str, tuple[str, ...]]:
+        """Which texts, and which of their columns."""
+        files = {"files": self.files, "--valid": self.valid, "--test": self.test}
+        columns = {"--text": self.text, "--label": self.label}
+        found = {key: tuple(map(_plain_name, names)) for key, names in files.items() if names}
+        return found | {key: (name,) for key, name in columns.items() if name is not None}
+
     def words(self) -> Tokenizer:
         """The tokeniser."""
         if self.tokenizer is not None:
@@ -102,17 +115,24 @@ def prepare_texts(
     """Read, split and index.
 
     With a ``folder`` on this machine, files of more than ``stream_bytes`` of text (64 MiB;
-    compressed files count three times) are read in a stream and indexed there, without being held
-    in memory; ``on_rows`` is called with the number of rows read. All others are read at once. The result
-    is the same.
+    compressed files count three times) or a million rows are read in a stream and indexed there,
+    without being held in memory; ``on_rows`` is called with the number of rows read. All others are
+    read at once. The result is the same.
 
     Texts of given validation and test files that occur among the training texts are counted and
     reported, and stay where they were put.
     """
     most = STREAM_BYTES if stream_bytes is None else stream_bytes
-    if folder is not None and _text_bytes(source) > most:
-        return _prepare_stream(source, Path(folder), on_rows)
-    parts, found = _parts(source)
+    if folder is None:
+        return _prepare_at_once(source, None)
+    if _text_bytes(source) <= most:
+        with suppress(TooManyRows):
+            return _prepare_at_once(source, STREAM_ROWS)
+    return _prepare_stream(source, Path(folder), on_rows)
+
+
+def _prepare_at_once(source: TextSource, most_rows: int | None) -> Prepared:
+    parts, found = _parts(source, most_rows)
     tokenizer = source.words()
     vocabulary = Vocabulary.of(
         parts["train"].texts,
@@ -145,36 +165,36 @@ def prepare_in(
     folder = place(out)
     local = working_copy(folder / "corpus")
     prepared = prepare_texts(source, folder=local, on_rows=on_rows)
-    try:
-        shared = share(prepared.save(local), folder / "corpus" / prepared.hash, RECORD)
-    except OSError as error:
-        raise AttnlabError(
-            f"cannot write to {folder} ({error}): make it writable, or choose another folder"
-        ) from error
+    shared = share(prepared.save(local), folder / "corpus" / prepared.hash, RECORD)
     return prepared, str(shared)
+
+
+def _plain_name(name: str) -> str:
+    """A file's name without ``./`` and the like; URLs stay as they are."""
+    return name if "://" in name else os.path.normpath(name)
 
 
 def _text_bytes(source: TextSource) -> int:
     """Approximate size of the text in files; compressed files count three times their size."""
     total = 0
-    for path in map(Path, (*source.files, *source.valid, *source.test)):
-        if path.is_file():
+    for path in map(local_file, (*source.files, *source.valid, *source.test)):
+        if os.path.isfile(path):
             total += path.stat().st_size * (3 if path.suffix.lower() in _COMPRESSED else 1)
     return total
 
 
-def _parts(source: TextSource) -> tuple[dict[str, Texts], dict[str, Leaks]]:
+def _parts(source: TextSource, most_rows: int | None) -> tuple[dict[str, Texts], dict[str, Leaks]]:
     """Training, validation and test texts, and what leaks between those that were given."""
-    whole = _texts(source, source.files)
+    whole = _texts(source, source.files, most_rows)
     if source.distinct:
         whole = drop_duplicates(whole)
     if not source.test:
         return dict(
             zip(PARTS, split_texts(whole, fractions=SPLIT, seed=source.split_seed), strict=True)
         ), {}
-    test = _texts(source, source.test, whole.classes)
+    test = _texts(source, source.test, most_rows, whole.classes)
     if source.valid:
-        train, valid = whole, _texts(source, source.valid, whole.classes)
+        train, valid = whole, _texts(source, source.valid, most_rows, whole.classes)
     else:
         train, valid = split_texts(
             whole, fractions=(1 - HELD_OUT, HELD_OUT), seed=source.split_seed
@@ -184,7 +204,10 @@ def _parts(source: TextSource) -> tuple[dict[str, Texts], dict[str, Leaks]]:
 
 
 def _texts(
-    source: TextSource, files: tuple[str, ...], classes: tuple[str, ...] | None = None
+    source: TextSource,
+    files: tuple[str, ...],
+    most_rows: int | None,
+    classes: tuple[str, ...] | None = None,
 ) -> Texts:
     """The texts of some of the files, or of the corpus that is named in their place."""
     if len(files) == 1 and files[0] in MOVIE_REVIEWS:
@@ -197,6 +220,7 @@ def _texts(
         encoding=source.encoding,
         header=source.header,
         classes=classes,
+        most_rows=most_rows,
     )
 
 
@@ -215,6 +239,7 @@ def _read_part(name: str, texts: Texts, indexed: Indexed, leaked: Leaks | None) 
         indexed.known,
         indexed.unknown,
         leaked,
+        texts.recoded,
     )
 
 
@@ -222,10 +247,9 @@ def _reading_of(
     source: TextSource, parts: Mapping[str, ReadPart], vocabulary: Vocabulary
 ) -> dict[str, Any]:
     """What was read, for the record."""
-    distinct = {
-        id(part.dropped): part.dropped for part in parts.values()
-    }  # parts of one split share theirs
-    dropped = [_entry(entry) for entries in distinct.values() for entry in entries]
+    # Parts of one split share their files, and what was noted of them.
+    noted = {(part.names, part.dropped, part.recoded): part for part in parts.values()}.values()
+    dropped = [_entry(entry) for part in noted for entry in part.dropped]
     dropped += [_entry(part.wordless) for part in parts.values() if part.wordless.count]
     files: dict[str, dict[str, Any]] = {}
     for part in parts.values():
@@ -250,6 +274,7 @@ def _reading_of(
             entry.value: entry.name for part in parts.values() for entry in part.label_values
         },
         "dropped": dropped,
+        "recoded": [_entry(entry) for part in noted for entry in part.recoded],
         "leaks": [
             {
                 "reason": f"{name} texts that are training texts too",
@@ -321,9 +346,10 @@ def _prepare_stream(
 
 def _stamp(source: TextSource) -> str:
     """A hash of the settings and of the files' names, sizes and modification times."""
-    files = [Path(file) for file in (*source.files, *source.valid, *source.test)]
+    files = [local_file(file) for file in (*source.files, *source.valid, *source.test)]
     states = [
-        [path.stat().st_size, path.stat().st_mtime_ns] if path.is_file() else [] for path in files
+        [path.stat().st_size, path.stat().st_mtime_ns] if os.path.isfile(path) else []
+        for path in files
     ]
     return hashlib.sha256(json.dumps([asdict(source), states]).encode()).hexdigest()[:16]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -15,13 +16,19 @@ import numpy as np
 
 from attnlab._errors import AttnlabError
 from attnlab.data._columns import Wanted, shown
+from attnlab.data._compressed import most_bytes, too_much
 from attnlab.data._formats import guess_format, read_rows
 from attnlab.data._sources import BROKEN, Source
 from attnlab.data._texts import Dropped, DroppedRows, LabelValue, Texts, class_order
 
 _WHOLE = re.compile(r"([+-]?\d+)\.0+")
 _MISSING = ("", "nan", "NaN")
+_ROW_BYTES = 64  # that a row takes besides its text
 MANY_CLASSES = 50
+
+
+class TooManyRows(AttnlabError):
+    """There are more rows than asked for."""
 
 
 def read_texts(
@@ -35,21 +42,24 @@ def read_texts(
     header: bool = True,
     classes: Sequence[str] | None = None,
     max_classes: int = MANY_CLASSES,
+    most_rows: int | None = None,
 ) -> Texts:
     """Read texts with their labels from one file or several.
 
     - ``files``: CSV, TSV, JSON Lines, Parquet (needs ``attnlab[parquet]``) or lines that start with
-      their label, plain or compressed by gzip. ``format`` is ``"csv"``, ``"tsv"``, ``"jsonl"``,
-      ``"parquet"`` or ``"lines"``; ``None`` uses the file's extension, then its first lines.
+      their label, plain or compressed by gzip, bzip2, xz or zstd (needs ``attnlab[parquet]``), on
+      this machine or at URLs (needs ``attnlab[remote]``). ``format`` is ``"csv"``, ``"tsv"``,
+      ``"jsonl"``, ``"parquet"`` or ``"lines"``; ``None`` uses the file's extension, then its first
+      lines.
     - ``text``, ``label``: names of the columns; guessed only if unambiguous. ``header=False``: the
       first row of CSV and TSV is data, and columns are called ``"1"``, ``"2"``, ….
-    - ``encoding``: ``None`` uses the byte order mark, then UTF-8, and cp1252 for files that are not
-      UTF-8; ``encodings`` of the result holds the choice. Rows with undecodable bytes are dropped
-      and counted.
+    - ``encoding``: ``None`` uses the byte order mark, then UTF-8, and cp1252 for lines that are not
+      UTF-8; ``encodings`` of the result holds the choice, ``recoded`` the lines of a file whose
+      others are UTF-8. Rows with undecodable bytes are dropped and counted.
     - ``labelled=False`` reads only texts; lines are then whole texts.
     - ``classes``: the expected classes (those of the training file); another label is an error.
       Without it, fewer than 2 or more than ``max_classes`` classes are an error: it may be the wrong
-      column.
+      column. ``most_rows``: more are an error.
 
     A label becomes the name of a class: surrounding white space is removed; ``1``, ``1.0``, ``"1"``
     become ``"1"``; true and ``"True"`` become ``"true"``. The map is kept in ``label_values``. Rows
@@ -62,28 +72,35 @@ def read_texts(
     >>> texts, texts.rows.tolist(), [(entry.reason, entry.count) for entry in texts.dropped]
     (Texts(2 texts, 2 classes: neg 1, pos 1), [2, 3], [('empty', 1)])
     """
-    given = named_files(files)
     wanted = Wanted(text, label if labelled else None, labelled, header)
+    given = named_files(files)
     reader = RowReader(labelled)
-    taken: list[tuple[int, str, str, int]] = []
+    found: list[str] = []
+    names: list[str] = []
+    rows, numbers = array("q"), array("q")
     for number, one in enumerate(given):
         source = Source.of(one, encoding)
-        taken += [
-            (*row, number)
-            for row in reader.rows(source, guess_format(source, wanted, format), wanted)
-        ]
-    reader.check_some(len(taken), given)
-    rows, found, names, numbers = zip(*taken, strict=True)
+        for row, text_of_row, name in reader.rows(
+            source, guess_format(source, wanted, format), wanted
+        ):
+            rows.append(row)
+            found.append(text_of_row)
+            names.append(name)
+            numbers.append(number)
+            if len(found) == most_rows:
+                raise TooManyRows(f"{', '.join(given)}: there are more than {most_rows:,} rows")
+    reader.check_some(len(found), given)
     texts = Texts(
-        found,
-        names if labelled else (),
-        np.asarray(rows, np.int64),
-        np.asarray(numbers, np.int64),
+        tuple(found),
+        tuple(names) if labelled else (),
+        np.array(rows, np.int64),
+        np.array(numbers, np.int64),
         tuple(given),
         tuple(reader.formats),
         tuple(reader.encodings),
         reader.dropped.entries(),
         reader.label_values(),
+        reader.recoded.entries(),
     )
     if labelled:
         check_classes(
@@ -98,7 +115,9 @@ def read_texts(
 
 def named_files(files: str | Path | Iterable[str | Path]) -> list[str]:
     """The given file or files as a list; an error if there is none."""
-    given = [files] if isinstance(files, str | Path) else list(files)
+    if isinstance(files, str | Path) or hasattr(files, "fs"):  # which a URL's path object has
+        return [str(files)]
+    given = list(files)
     if not given:
         raise AttnlabError("no file was given: expected at least one with texts")
     return [str(one) for one in given]
@@ -114,7 +133,7 @@ class RowReader:
         self.labelled = labelled
         self.formats: list[str] = []
         self.encodings: list[str] = []
-        self.dropped = DroppedRows()
+        self.dropped, self.recoded = DroppedRows(), DroppedRows()
         self.values: Counter[tuple[str, str, str]] = Counter()
         self.total, self._broken = 0, DroppedRows()
         self._keys: dict[tuple[type, Any], tuple[str, str, str]] = {}
@@ -127,9 +146,15 @@ class RowReader:
             self.formats.append(format)
             self.encodings.append(source.encoding or "utf-8")
             self.total, self._broken = 0, DroppedRows()
+            self.recoded.add_all(source.recoded)
+        packed = source.compression is not None or format == "parquet"
+        left = most_bytes(source.path) if packed else math.inf
         for row in islice(read_rows(source, format, wanted), after, None):
             self.total += 1
             text = row.text if isinstance(row.text, str) else _as_text(row.text)
+            left -= len(text) + _ROW_BYTES
+            if left < 0:
+                raise too_much(source.path, source.name, "write it as plain CSV")
             problem = "malformed" if row.malformed else self._problem(text, row.label)
             if problem:
                 self._note(problem, f"{source.name}, row {row.number}", text)
@@ -150,7 +175,7 @@ class RowReader:
             return "undecodable"
         if not self.labelled:
             return ""
-        if label is None or (isinstance(label, float) and math.isnan(label)):
+        if label is None or label != label:  # NaN, of any type
             return "unlabelled"
         if isinstance(label, str):
             if label.strip() in _MISSING:
@@ -193,6 +218,7 @@ class RowReader:
             "encodings": self.encodings,
             "total": self.total,
             "dropped": self.dropped.record(),
+            "recoded": self.recoded.record(),
             "broken": self._broken.record(),
             "values": [[*key, count] for key, count in self.values.items()],
         }
@@ -203,8 +229,8 @@ class RowReader:
         reader = cls(labelled=True)
         reader.formats, reader.encodings = list(record["formats"]), list(record["encodings"])
         reader.total = int(record["total"])
-        reader.dropped, reader._broken = (
-            DroppedRows.of(record[name]) for name in ("dropped", "broken")
+        reader.dropped, reader.recoded, reader._broken = (
+            DroppedRows.of(record[name]) for name in ("dropped", "recoded", "broken")
         )
         reader.values = Counter(
             {(value, kind, name): count for value, kind, name, count in record["values"]}
@@ -227,7 +253,7 @@ def class_name(label: Any) -> str:
 
 def _as_text(value: Any) -> str:
     """A cell of any type as in a CSV file; missing values are empty."""
-    return "" if value is None or (isinstance(value, float) and math.isnan(value)) else str(value)
+    return "" if value is None or value != value else str(value)
 
 
 def _check_rows(source: Source, format: str, total: int, broken: tuple[Dropped, ...]) -> None:
@@ -264,12 +290,12 @@ def check_classes(
             return
         place, name = next(each for each in map(row, range(total)) if each[1] not in known)
         raise AttnlabError(
-            f"{place}: the label {name!r} is not one of the classes {shown(list(classes))}"
+            f"{place}: the label {shown([name])} is not one of the classes {shown(list(classes))}"
         )
     names = ", ".join(files)
     if len(found) < 2:
         raise AttnlabError(
-            f"{names}: all {total} rows have the same label {found[0]!r}; classification needs at "
+            f"{names}: all {total} rows have the same label {shown(found, 1)}; classification needs at "
             "least 2 classes: is it the right column (--label)?"
         )
     if len(found) > max_classes or (len(found) == total > 2):

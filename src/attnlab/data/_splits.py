@@ -10,6 +10,7 @@ from jaxtyping import Int, Int8, UInt64
 from numpy import ndarray
 
 from attnlab._errors import AttnlabError
+from attnlab.data._columns import shown
 from attnlab.data._texts import EXAMPLES, Example, Texts, equal_texts, text_key
 
 
@@ -86,7 +87,7 @@ def _mixed(values: UInt64[ndarray, "texts"]) -> UInt64[ndarray, "texts"]:
 def too_few(label: str, texts: int, parts: int) -> AttnlabError:
     """The error for a class that cannot be in every part."""
     return AttnlabError(
-        f"the class {label!r} has {texts} different text(s), too few for {parts} parts (training, "
+        f"the class {shown([label])} has {texts} different text(s), too few for {parts} parts (training, "
         "validation, test): give more rows of it, or leave the class out"
     )
 

@@ -37,7 +37,8 @@ class ReadPart:
     - ``file_counts``: texts of each of the files ``names``; ``dropped``: what was left out, shared
       by parts of one split; ``wordless``: texts without a known word, left out of the corpus;
       ``known``, ``unknown``: numbers of words.
-    - ``leaks``: texts of a given file that are also training texts.
+    - ``leaks``: texts of a given file that are also training texts; ``recoded``: lines that are not
+      in the encoding of their file.
     """
 
     corpus: Corpus
@@ -51,6 +52,7 @@ class ReadPart:
     known: int
     unknown: int
     leaks: Leaks | None
+    recoded: tuple[Dropped, ...] = ()
 
     @property
     def unknown_share(self) -> float:
@@ -331,4 +333,5 @@ def _part(
         index.known[number],
         index.unknown[number],
         leaks,
+        reader.recoded.entries(),
     )

@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Int, UInt64
 from numpy import ndarray
 
+from attnlab._places import local_file
 from attnlab.data._columns import Wanted
 from attnlab.data._formats import guess_format
 from attnlab.data._read import MANY_CLASSES, RowReader, check_classes, named_files
@@ -28,7 +29,9 @@ from attnlab.data._texts import Example, shortened, text_key
 from attnlab.data._tokens import Tokenizer
 
 BLOCK = 2**17  # rows from one entry of the journal to the next
-_AT_ONCE = 4096  # rows that are held as strings
+_AT_ONCE = 4096  # rows that are held as strings, fewer where they have more characters than
+_CHARACTERS = 2**22
+_TOKENS = 2**23  # words that are sorted at one time
 _COLUMNS = {
     "tokens": "int32",
     "sizes": "int32",
@@ -53,7 +56,7 @@ class Reading:
 
     def stamp(self) -> str:
         """A hash of all that the result depends on; of files, their names, sizes and times."""
-        states = [(part, file, os.stat(file)) for part, file in self.listed()]
+        states = [(part, file, os.stat(local_file(file))) for part, file in self.listed()]
         asked = [
             self.wanted.text,
             self.wanted.label,
@@ -102,13 +105,14 @@ class Rows:
         return self.spool.column("sizes")
 
     def blocks(self, size: int) -> Iterator[tuple[int, int, Int[ndarray, "tokens"]]]:
-        """First row, row after the last, and words of consecutive blocks of rows."""
-        tokens, begin = self.spool.column("tokens"), 0
-        for first in range(0, len(self.labels), size):
-            last = min(first + size, len(self.labels))
-            count = int(self.sizes[first:last].sum(dtype=np.int64))
-            yield first, last, tokens[begin : begin + count]
-            begin += count
+        """First row, row after the last, and words of consecutive blocks of at most ``size`` rows."""
+        tokens, begin, first = self.spool.column("tokens"), 0, 0
+        while first < len(self.labels):
+            ends = np.cumsum(self.sizes[first : first + size], dtype=np.int64)
+            rows = max(1, int(np.searchsorted(ends, _TOKENS, side="right")))
+            count = int(ends[rows - 1])
+            yield first, first + rows, tokens[begin : begin + count]
+            first, begin = first + rows, begin + count
 
     def span(self, part: str) -> tuple[int, int]:
         """The rows of a part's files: the first, and the one after the last."""
@@ -142,7 +146,7 @@ def read_rows_of(
 ) -> Rows:
     """Read all files to a spool; resumes from the last complete block of an interrupted call."""
     for _, name in reading.listed():
-        if not Path(name).is_file():
+        if not os.path.isfile(local_file(name)):
             Source.of(
                 name, reading.encoding
             )  # says what is wrong with it, before the others are read
@@ -211,7 +215,7 @@ class _Pass:
         )
 
     def _read(self, part: str, reader: RowReader, rows: Iterator[tuple[int, str, str]]) -> None:
-        while chunk := list(islice(rows, min(_AT_ONCE, self.block - self.since))):
+        while chunk := _next_rows(rows, min(_AT_ONCE, self.block - self.since)):
             self._write(chunk)
             self.since += len(chunk)
             if self.since >= self.block:
@@ -280,6 +284,16 @@ class _Pass:
                 MANY_CLASSES,
                 lambda i: ("", ""),
             )
+
+
+def _next_rows(rows: Iterator[tuple[int, str, str]], most: int) -> list[tuple[int, str, str]]:
+    chunk, size = [], 0
+    for row in islice(rows, most):
+        chunk.append(row)
+        size += len(row[1])
+        if size > _CHARACTERS:
+            break
+    return chunk
 
 
 def strange_label(rows: Rows, part: str, classes: Sequence[str]) -> None:

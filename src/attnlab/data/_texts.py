@@ -72,7 +72,8 @@ class Texts:
       Lines, lines of text) it is the line, in Parquet the record.
     - ``files``: (n,) the index into ``names``, the files as given, with their ``formats`` and
       ``encodings``.
-    - ``dropped``: what was left out; ``label_values``: the class of each label value.
+    - ``dropped``: what was left out; ``label_values``: the class of each label value; ``recoded``:
+      lines that are not in the encoding of their file.
 
     >>> texts = Texts.of(["a fine film", "dull"], ["pos", "neg"])
     >>> texts
@@ -90,6 +91,7 @@ class Texts:
     encodings: tuple[str, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     label_values: tuple[LabelValue, ...] = ()
+    recoded: tuple[Dropped, ...] = ()
 
     def __post_init__(self):
         if self.labels and len(self.labels) != len(self.texts):
@@ -181,6 +183,13 @@ class DroppedRows:
         examples = self._examples.setdefault(reason, [])
         if len(examples) < EXAMPLES:
             examples.append(Example(place, shortened(text)))
+
+    def add_all(self, other: DroppedRows) -> None:
+        """Add what was collected elsewhere."""
+        for entry in other.entries():
+            self._counts[entry.reason] += entry.count
+            examples = self._examples.setdefault(entry.reason, [])
+            examples += entry.examples[: EXAMPLES - len(examples)]
 
     def entries(self) -> tuple[Dropped, ...]:
         """One entry per reason, in the order in which they first occurred."""

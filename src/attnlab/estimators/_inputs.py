@@ -12,13 +12,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from attnlab._errors import AttnlabError
-from attnlab.data import Texts, Tokenizer, split_texts
+from attnlab.data import Texts, Tokenizer, is_missing, split_texts
 
 FEWEST_HELD_OUT = 50
 
 
 def as_texts(given: Any) -> list[str]:
-    """A list, array or pandas Series of strings, as a list."""
+    """A list, an array or a column of a data frame (pandas, Polars) of strings, as a list."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise AttnlabError(
             f"got {type(given).__name__} {str(given)[:40]!r}; expected a list of texts"
@@ -48,6 +48,12 @@ def as_labels(given: Any, count: int) -> tuple[ndarray, Int[ndarray, "texts"]]:
         raise AttnlabError(f"y has shape {labels.shape}; expected one label per text")
     if len(labels) != count:
         raise AttnlabError(f"got {count} texts but {len(labels)} labels; give one label per text")
+    missing = np.flatnonzero([is_missing(label) for label in labels.tolist()])
+    if len(missing):
+        raise AttnlabError(
+            f"label number {missing[0]} is missing: drop what has no label first "
+            f"({len(missing)} of {count})"
+        )
     try:
         check_classification_targets(labels)
         classes, numbers = np.unique(labels, return_inverse=True)

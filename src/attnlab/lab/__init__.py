@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         split_arms,
     )
     from attnlab.lab._diff import Comparison, compare_records
+    from attnlab.lab._folder import take_folder
     from attnlab.lab._run import Record, page, read_record, run, write_page
 
 _LATER = {
@@ -53,6 +54,7 @@ _LATER = {
         "_arrays",
     ),
     **dict.fromkeys(("Comparison", "compare_records"), "_diff"),
+    "take_folder": "_folder",
     **dict.fromkeys(("Record", "page", "read_record", "run", "write_page"), "_run"),
 }
 

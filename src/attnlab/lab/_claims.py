@@ -620,10 +620,11 @@ def reproduce(
 ) -> Record:
     """Put claims to the test in a folder; ``more`` as for `attnlab.lab.run`.
 
-    ``seeds`` is 8 at quick and 16 at paper scale unless given, counted from ``first_seed``. ``until="decided"`` looks at a claim
-    with 8 seeds and, as long as it is undecided, with 16, 32 and 64. Its intervals are wider for
-    that: the chances of a wrong verdict at all looks together add up to 5 %. More seeds by hand
-    until a verdict turns have no such guarantee; every look is recorded.
+    ``seeds`` is 8 at quick and 16 at paper scale unless given, counted from ``first_seed``.
+    ``until="decided"`` looks at a claim with 8 seeds and, as long as it is undecided, with 16, 32
+    and 64. Its intervals are wider for that: the chances of a wrong verdict at all looks together
+    add up to 5 %. More seeds by hand until a verdict turns have no such guarantee; every look is
+    recorded.
     """
     from attnlab.lab._run import run
 

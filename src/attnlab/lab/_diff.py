@@ -14,7 +14,7 @@ import numpy as np
 import attnlab as al
 from attnlab._errors import AttnlabError
 from attnlab._places import place
-from attnlab.lab._run import _FIELDS, FILE, SCHEMA
+from attnlab.lab._folder import FIELDS, RECORD, SCHEMA
 from attnlab.sweeps import read_record
 
 Entry = Mapping[str, Any]
@@ -96,7 +96,7 @@ def compare_records(before: str | Path, after: str | Path) -> Comparison:
     overlap, which is the weaker test. A number without either is only shown.
     """
     old, new = (
-        read_record(place(folder), FILE, SCHEMA, _FIELDS, "attnlab reproduce")
+        read_record(place(folder), RECORD, SCHEMA, FIELDS, "attnlab reproduce")
         for folder in (before, after)
     )
     kinds = [one["experiment"] for one in (old, new)]

@@ -12,8 +12,9 @@ from typing import Any
 import xarray as xr
 
 from attnlab._errors import AttnlabError
-from attnlab._places import is_file, listed, place, reading
+from attnlab._places import is_file, place, writing
 from attnlab.lab._experiment import Answers, Bench, Experiment, Interrupted
+from attnlab.lab._folder import FIELDS, RECORD, SCHEMA, take_folder
 from attnlab.lab._settings import Settings
 from attnlab.lab._tables import Data
 from attnlab.report import Card, Page, Section, number, printable, write_folder
@@ -28,9 +29,6 @@ from attnlab.sweeps import (
 )
 from attnlab.sweeps import read_record as read_content
 
-FILE = "record.json"
-SCHEMA = 1
-_FIELDS = {"experiment": str, "about": {str: object}, "content": {str: object}}
 _IN_PAGE = ("title", "question", "summary", "cards", "absent", "settings", "command")
 
 
@@ -70,41 +68,46 @@ def run(
     on_event: Callable[[Event], None] | None = None,
     command: str = "",
     keep: bool = False,
+    overwrite: bool = False,
 ) -> Record:
     """Ask the question: run what it needs, measure, answer, and write ``record.json`` and the page.
 
     Interrupted at any moment and called again, it resumes; finished, it computes nothing again. A
     page that cannot be drawn is an error, after the record was stored. ``keep`` as in `run_plan`.
     While it runs, the page shows what is known so far, where the experiment says so.
+
+    A folder that holds something else is refused, unless ``overwrite``: then files of the same
+    names are replaced, and nothing else is deleted.
     """
     experiment = experiment.bound(settings)
-    out = checked_folder(folder, experiment.name)
+    out = take_folder(folder, experiment.name, settings.subject, overwrite=overwrite)
     started = time.monotonic()
-    with executor_for(processes, executor) as chosen:
-        bench = Bench(out, chosen, progress, on_stage, on_event, keep)
+    with writing(out):
+        with executor_for(processes, executor) as chosen:
+            bench = Bench(out, chosen, progress, on_stage, on_event, keep)
 
-        def draw_draft(data: Data, pending: str) -> None:
-            answers = experiment.answers(settings, data, bench.found)
-            about = _about(experiment, answers, command)
-            known = Record(experiment.name, out, dict(data), about, bench.found)
-            write_folder(replace(_page_of(experiment, known), pending=pending), out)
+            def draw_draft(data: Data, pending: str) -> None:
+                answers = experiment.answers(settings, data, bench.found)
+                about = _about(experiment, answers, command)
+                known = Record(experiment.name, out, dict(data), about, bench.found)
+                write_folder(replace(_page_of(experiment, known), pending=pending), out)
 
-        bench.on_draft = draw_draft
-        try:
-            data = dict(experiment.measure(settings, bench))
-        except Interrupted:
-            return Record(experiment.name, out, {}, {}, interrupted=True)
-    content = bench.found
-    answers = experiment.answers(settings, data, content)
-    about = _about(experiment, answers, command) | provenance(time.monotonic() - started)
-    stale = stale_message(bench.results)
-    about |= {"stale": stale} if stale else {}
-    stored = {"experiment": experiment.name, "about": about, "content": content}
-    save_record(out, FILE, SCHEMA, stored, data)
-    ok = all(each.ok for each in bench.results)
-    record = Record(experiment.name, out, data, about, content, ok=ok)
-    write_page(experiment, record)
-    return record
+            bench.on_draft = draw_draft
+            try:
+                data = dict(experiment.measure(settings, bench))
+            except Interrupted:
+                return Record(experiment.name, out, {}, {}, interrupted=True)
+        content = bench.found
+        answers = experiment.answers(settings, data, content)
+        about = _about(experiment, answers, command) | provenance(time.monotonic() - started)
+        stale = stale_message(bench.results)
+        about |= {"stale": stale} if stale else {}
+        stored = {"experiment": experiment.name, "about": about, "content": content}
+        save_record(out, RECORD, SCHEMA, stored, data)
+        ok = all(each.ok for each in bench.results)
+        record = Record(experiment.name, out, data, about, content, ok=ok)
+        write_page(experiment, record)
+        return record
 
 
 def _about(experiment: Experiment[Any], answers: Answers, command: str) -> dict[str, Any]:
@@ -176,44 +179,19 @@ def _page_of(experiment: Experiment[Any], record: Record) -> Page:
         ) from error
 
 
-def checked_folder(folder: str | Path, name: str) -> Path:
-    """The folder or URL to write to; refused if it is a file or holds another experiment's record."""
-    out = place(folder)
-    with reading(out):
-        present = listed(out)
-        is_taken = not present and is_file(out)
-    if is_taken:
-        raise AttnlabError(f"{out} is a file; expected a folder, or a name that is free")
-    if FILE in present:
-        other = _experiment_of(out)
-        if other not in (None, name):
-            raise AttnlabError(
-                f"{out} holds what `attnlab {other}` wrote; give another folder (--out)"
-            )
-    return out
-
-
-def _experiment_of(folder: Path) -> str | None:
-    """Whose record lies in a folder; ``None`` where it cannot be read and will be written again."""
-    try:
-        return str(read_content(folder, FILE, SCHEMA, _FIELDS, "attnlab")["experiment"])
-    except AttnlabError:
-        return None
-
-
 def read_record(folder: str | Path) -> Record:
     """What an experiment wrote. Nothing is computed."""
     out = place(folder)
-    stored, data = load_record(out, FILE, SCHEMA, _FIELDS, "attnlab reproduce")
+    stored, data = load_record(out, RECORD, SCHEMA, FIELDS, "attnlab reproduce")
     return Record(stored["experiment"], out, data, stored["about"], stored["content"])
 
 
 def stored_content(folder: Path, experiment: str) -> Mapping[str, Any]:
     """The content of an earlier record of this experiment; empty where there is none to read."""
-    if not is_file(folder / FILE):
+    if not is_file(folder / RECORD):
         return {}
     try:
-        stored = read_content(folder, FILE, SCHEMA, _FIELDS, "attnlab reproduce")
+        stored = read_content(folder, RECORD, SCHEMA, FIELDS, "attnlab reproduce")
     except AttnlabError:  # damaged, or of another version: it is about to be written again
         return {}
     return stored["content"] if stored["experiment"] == experiment else {}

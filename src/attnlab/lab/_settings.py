@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -83,6 +83,13 @@ class Settings:
     def folder(self) -> str | None:
         """Where a command writes if it is not told; by default in a folder of its own name."""
         return None
+
+    @property
+    def subject(self) -> Mapping[str, Sequence[str]]:
+        """What a folder of results is about, such as the user's files: results about another
+        subject are not written over it.
+        """
+        return {}
 
     def __post_init__(self):
         for field in options(type(self)):

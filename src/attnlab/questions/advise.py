@@ -25,7 +25,8 @@ class AdviseSettings(Settings):
     files: Annotated[
         tuple[str, ...],
         Option(
-            "Labelled texts: CSV, TSV, JSON Lines, Parquet or “label text” lines, also gzip’d.",
+            "Labelled texts: CSV, TSV, JSON Lines, Parquet or “label text” lines, "
+            "also compressed, also at URLs.",
             argument=True,
         ),
     ]
@@ -44,6 +45,11 @@ class AdviseSettings(Settings):
     def folder(self) -> str | None:
         """Where the command writes if it is not told."""
         return "advice"
+
+    @property
+    def subject(self) -> dict[str, tuple[str, ...]]:
+        """Which texts."""
+        return self.comparison.subject
 
     @property
     def comparison(self) -> CompareSettings:

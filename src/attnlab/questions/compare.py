@@ -60,6 +60,7 @@ from attnlab.report import (
 if TYPE_CHECKING:
     import xarray as xr
 
+    from attnlab.data import TextSource
     from attnlab.lab import Record
 
 TASKS = ("hard", "dense", "relevant:R", "topic")
@@ -122,7 +123,7 @@ class CompareSettings(Settings):
         tuple[str, ...],
         Option(
             "Labelled texts, instead of a task: CSV, TSV, JSON Lines, Parquet or “label text” "
-            "lines, also gzip’d.",
+            "lines, also compressed, also at URLs.",
             argument=True,
         ),
     ] = ()
@@ -214,6 +215,15 @@ class CompareSettings(Settings):
                 f"--noise-std {self.noise_std} has no meaning for sentences; only teachers have noise"
             )
         _ = self.relevant  # refuses an unknown task
+
+    def source(self) -> TextSource:
+        """The texts, as the data room reads them."""
+        return al.data.TextSource(self.files, text=self.text, label=self.label)
+
+    @property
+    def subject(self) -> dict[str, tuple[str, ...]]:
+        """Which texts, if it is about texts."""
+        return self.source().subject if self.files else {}
 
     @property
     def compared(self) -> tuple[str, ...]:
@@ -319,8 +329,10 @@ class Compare(Experiment[CompareSettings]):
         texts = None
         if settings.files:
             bench.stage("reading the texts")
-            source = al.data.TextSource(settings.files, text=settings.text, label=settings.label)
+            source = settings.source()
             prepared, folder = al.data.prepare_in(source, bench.folder)
+            for entry in prepared.reading["recoded"]:
+                bench.stage(f"lines {entry['reason']}: {entry['count']:,}")
             texts = _Texts(folder, prepared.hash, len(prepared.train))
             bench.found["texts"] = {
                 "source": asdict(source),

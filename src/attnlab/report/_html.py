@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import csv
 import hashlib
 import html
 import io
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from attnlab import __version__
+from attnlab._csv import write_csv
 from attnlab._errors import AttnlabError
 from attnlab._places import (
     is_folder,
@@ -105,48 +105,42 @@ def write_folder(page: Page, folder: str | Path) -> Path:
     """
     out = place(folder)
     path = out / "report.html"
-    _write_page(page, path)
+    if is_folder(path):
+        raise AttnlabError(f"{path} is a folder; expected a file, or a name that is free")
+    try:
+        _write_all(page, out)
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+    return path
+
+
+def _write_all(page: Page, out: Path) -> None:
+    make_folder(out)
+    write_atomically(out / "report.html", render(page).encode())
     if page.pending:
-        return path
+        return
     figures = out / "figures"
     make_folder(figures)
     for figure in (f for entry in page.sections for f in entry.figures):
         if figure.plotly:
-            _put(
-                figures / f"{figure.id}.json", json.dumps(figure.plotly, ensure_ascii=False) + "\n"
-            )
+            drawing = json.dumps(figure.plotly, ensure_ascii=False) + "\n"
+            _put(figures / f"{figure.id}.json", drawing)
         table = io.StringIO(newline="")
-        writer = csv.writer(table)
-        writer.writerow(figure.table)
-        writer.writerows(zip_longest(*figure.table.values()))
+        write_csv(table, [list(figure.table), *zip_longest(*figure.table.values())])
         _put(figures / f"{figure.id}.csv", table.getvalue())
-    return path
-
-
-def _write_page(page: Page, path: Path) -> None:
-    """Render the page into a file, which is complete or as it was before, never half written."""
-    if is_folder(path):
-        raise AttnlabError(f"{path} is a folder; expected a file, or a name that is free")
-    make_folder(path.parent)
-    try:
-        write_atomically(path, render(page).encode())
-    except OSError as error:
-        raise _cannot_write(path, error) from error
 
 
 def _put(path: Path, text: str) -> None:
-    if not is_remote(path):
-        path.write_bytes(text.encode())
-        return
-    try:
+    if is_remote(path):
         put_bytes(path, text.encode())
-    except OSError as error:
-        raise _cannot_write(path, error) from error
+    else:
+        path.write_bytes(text.encode())
 
 
 def _cannot_write(path: Path, error: OSError) -> AttnlabError:
     return AttnlabError(
-        f"cannot write {path} ({error}): make it writable, then run `attnlab report`"
+        f"cannot write {path} ({error}): free some space or make it writable, then run `attnlab "
+        "report`"
     )
 
 

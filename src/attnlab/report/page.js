@@ -101,8 +101,11 @@
     return { data, layout };
   }
   function csvOf({ table, note }) {
+    // As attnlab/_csv.py: text that a spreadsheet would take for a formula gets an apostrophe.
+    const isFormula = (text) => /^[=+\-@\t\r]/.test(text) && !/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text);
     const cell = (value) => {
-      const text = value === null ? "" : String(value);
+      const plain = value === null ? "" : String(value);
+      const text = typeof value === "string" && isFormula(plain) ? `'${plain}` : plain;
       return /[",\n\r]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
     };
     const columns = Object.values(table);

@@ -233,6 +233,7 @@ def _data_card(reading: Mapping[str, Any]) -> Card:
     text = f"{reading['kept']:,} of {reading['rows']:,} rows are used, in {len(counts)} classes; "
     text += f"{reading['vocabulary']['size']:,} words are known. "
     text += f"{dropped:,} rows were left out." if dropped else "No row was left out."
+    text += "".join(f" Lines {e['reason']}: {e['count']:,}." for e in reading["recoded"])
     if leaked:
         text += (
             f" {leaked:,} validation or test texts also stand among the training texts: accuracies "

@@ -85,6 +85,13 @@ def data_section(
             reading.get("dropped") or (), id="dropped", title="Rows that were left out, and why"
         ),
         *_lost(
+            reading.get("recoded") or (),
+            id="recoded",
+            title="Lines in another encoding than the rest of their file",
+            caption="They are used. If they look wrong, repair the file; a named encoding "
+            "(--encoding utf-8) leaves them out.",
+        ),
+        *_lost(
             reading.get("leaks") or (),
             id="leaks",
             title="Texts that stand in more than one part",

@@ -13,7 +13,7 @@ import numpy as np
 
 import attnlab as al
 from attnlab._errors import AttnlabError
-from attnlab._places import place
+from attnlab._places import is_file, place, read_bytes, write_atomically, writing
 from attnlab.lab import Answers, Bench, Data, Experiment, Grid, Option, Scale, Settings, TextTable
 from attnlab.papers.liu2021.word_settings import FIT_WORDS, POOLING, on_texts
 from attnlab.papers.lu2021.text_settings import TRAIN_TEXT
@@ -57,8 +57,8 @@ class StudySettings(Settings):
     files: Annotated[
         tuple[str, ...],
         Option(
-            "Labelled texts: CSV, TSV, JSON Lines, Parquet or “label text” lines, also gzip’d; with "
-            "--test those for training.",
+            "Labelled texts: CSV, TSV, JSON Lines, Parquet or “label text” lines, also compressed, "
+            "also at URLs; with --test those for training.",
             argument=True,
         ),
     ] = ()
@@ -149,6 +149,11 @@ class StudySettings(Settings):
         """The variants of attention that are compared; none if that was not asked for."""
         return self.variants if self.what_to_try else ()
 
+    @property
+    def subject(self) -> dict[str, tuple[str, ...]]:
+        """Which texts, and which of their columns."""
+        return self.source().subject
+
     def source(self) -> TextSource:
         """The texts and what counts as a word, as the data room reads them."""
         return al.data.TextSource(
@@ -200,6 +205,8 @@ class Study(Experiment[StudySettings]):
             str(bench.folder),
             on_rows=lambda count: bench.stage(f"reading: {count:,} texts "),
         )
+        for entry in prepared.reading["recoded"]:
+            bench.stage(f"lines {entry['reason']}: {entry['count']:,}")
         sizes = settings.sizes or default_sizes(len(prepared.train))
         common = on_texts(folder, prepared.hash)
         students = _run(bench, prepared, "students", _students(settings, common, sizes))
@@ -271,7 +278,7 @@ class Study(Experiment[StudySettings]):
 
 
 def study_texts(
-    texts: str | Path | Iterable[str | Path],
+    texts: Any,
     folder: str | Path,
     *,
     labels: Iterable[Any] | None = None,
@@ -279,21 +286,28 @@ def study_texts(
     executor: AbstractExecutor | None = None,
     progress: bool | None = None,
     on_stage: Callable[[str], None] | None = None,
+    overwrite: bool = False,
     **settings: Any,
 ) -> Record:
     """Study labelled texts as ``attnlab study`` does; returns the record, the page lies in the folder.
 
-    ``texts`` are files or, with ``labels``, the texts themselves, which are then written to
+    ``texts`` are files; or a data frame of pandas or Polars, whose columns ``text`` and ``label``
+    name; or, with ``labels``, the texts themselves. Texts in memory are written to
     ``folder/texts.jsonl``. ``settings`` are the fields of `StudySettings`. Interrupted and called
-    again, it resumes. `attnlab.lab.run` has more to choose from.
+    again, it resumes. `attnlab.lab.run` has more to choose from, and says what ``overwrite`` is.
     """
-    given = [texts] if isinstance(texts, str | Path) else list(texts)
+    file, content = place(folder) / "texts.jsonl", None
+    if labels is None and hasattr(type(texts), "columns"):
+        texts, labels = al.data.frame_columns(
+            texts, settings.pop("text", None), settings.pop("label", None)
+        )
     if labels is not None:
-        file = place(folder) / "texts.jsonl"
-        _write_texts(file, list(map(str, given)), list(labels))
-        given = [file]
+        texts, content = str(file), _as_lines(list(texts), list(labels))
         settings |= {"text": "text", "label": "label", "format": "jsonl"}
-    asked = StudySettings(files=tuple(map(str, given)), **settings)
+    asked = StudySettings(files=tuple(al.data.named_files(texts)), **settings)
+    if content is not None:
+        al.lab.take_folder(folder, Study.name, asked.subject, overwrite=overwrite)
+        _store_texts(file, content, overwrite=overwrite)
     return al.lab.run(
         Study(),
         asked,
@@ -302,24 +316,39 @@ def study_texts(
         executor=executor,
         progress=progress,
         on_stage=on_stage,
+        overwrite=overwrite,
     )
 
 
-def _write_texts(file: Path, texts: list[str], labels: list[Any]) -> None:
-    """Texts of memory as a file; one that is there and equal is left as it is."""
+def _as_lines(texts: list[Any], labels: list[Any]) -> bytes:
+    """Texts in memory as JSON Lines."""
     if len(texts) != len(labels):
         raise AttnlabError(
             f"{len(texts)} texts and {len(labels)} labels: expected one label for each text"
         )
     lines = [
-        json.dumps({"text": text, "label": str(label)})
+        json.dumps({"text": _or_null(text), "label": _or_null(label)})
         for text, label in zip(texts, labels, strict=True)
     ]
-    content = "\n".join(lines) + "\n"
-    if file.is_file() and file.read_text("utf-8") == content:
-        return
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(content, "utf-8")
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _or_null(value: Any) -> str | None:
+    """A text or label as a string; what is missing as ``None``."""
+    return None if al.data.is_missing(value) else str(value)
+
+
+def _store_texts(file: Path, content: bytes, *, overwrite: bool) -> None:
+    """Write texts to the folder of their study; it may not be that of others."""
+    with writing(file.parent):
+        if is_file(file) and not overwrite:
+            if read_bytes(file) != content:
+                raise AttnlabError(
+                    f"{file.parent} holds a study of other texts (texts.jsonl): give another "
+                    "folder, or overwrite=True"
+                )
+            return
+        write_atomically(file, content)
 
 
 def default_sizes(available: int) -> tuple[int, ...]:

@@ -111,9 +111,11 @@ class FolderLock:
         try:
             file.seek(0)
             holder = _parsed(file.read(_LONGEST))
+            taken = not _take(file)
+            if taken:
+                holder = self._holder(file)
             # A lock that another machine holds may not be seen here, but its name in the file is.
-            elsewhere = holder.get("host") not in (None, socket.gethostname())
-            if not _take(file) or elsewhere:
+            if taken or holder.get("host") not in (None, socket.gethostname()):
                 raise AttnlabError(
                     f"{self._path.parent} is in use by {_words(holder)}: wait until it ends, or "
                     "stop it; if that machine no longer runs, use "
@@ -153,6 +155,19 @@ class FolderLock:
     def _is_foreign(self) -> bool:
         """Whether something other than a file has the name of the lock."""
         return os.path.lexists(self._path) and not self._path.is_file()
+
+    @staticmethod
+    def _holder(file: IO[bytes]) -> dict[str, Any]:
+        """Who holds the lock; who took it a moment ago may not have written its name yet."""
+        holder: dict[str, Any] = {}
+        for _ in range(_ROUNDS):
+            file.seek(0)
+            holder = _parsed(file.read(_LONGEST))
+            elsewhere = holder.get("host") != socket.gethostname()
+            if holder.get("pid") and (elsewhere or _is_alive(holder["pid"])):
+                return holder
+            time.sleep(_MOMENT_SECONDS / _ROUNDS)
+        return {"pid": _locking_process(file), "host": socket.gethostname()}
 
     @staticmethod
     def _write(file: IO[bytes], content: bytes) -> None:
@@ -301,6 +316,16 @@ def _is_alive(pid: int | None) -> bool:
         return False
     except OSError:
         return True
+
+
+def _locking_process(file: IO[bytes]) -> int | str:
+    """The process that holds a lock, as Linux lists it, where the file does not name it."""
+    with suppress(OSError):
+        number = f":{os.fstat(file.fileno()).st_ino} "
+        for line in Path("/proc/locks").read_text().splitlines():
+            if number in line and "->" not in line:
+                return int(line.split()[4])
+    return "unknown"
 
 
 def _machine() -> str:
