@@ -30,10 +30,9 @@ from attnlab.sweeps.store._store import save_block, save_failures
 if TYPE_CHECKING:
     from distributed import Client, Future, Security
 
-# So many tasks there are, one for each thread and as many again: enough that Dask sees a queue and
-# scales the cluster up, and few enough that the sizes of later chunks follow the times of earlier
-# ones.
-_TASKS_PER_THREAD, _LEAST_TASKS = 2, 8
+# How many tasks there are at once: enough that Dask sees a queue and scales the cluster up, also from
+# no worker, and few enough that the sizes of later chunks follow the times of earlier ones.
+_TASKS_PER_THREAD, _LEAST_TASKS, _TASKS_WITHOUT_WORKERS = 2, 8, 16
 _RETRIES = 2  # by Dask, of a task that raised: a worker process that dies is no such case
 _LOOK_SECONDS = 1.0
 _REQUEST_SECONDS = 0.5  # Ctrl-C must end a command within two seconds
@@ -187,7 +186,8 @@ class _Tasks:
             )
         self._look()
         chunks.workers = max(1, self._threads)
-        while len(self.running) < max(_LEAST_TASKS, _TASKS_PER_THREAD * self._threads + 2):
+        most = max(_LEAST_TASKS, _TASKS_PER_THREAD * self._threads + 2)
+        while len(self.running) < (most if self._threads else _TASKS_WITHOUT_WORKERS):
             last, worker = self._done.pop() if self._done else (None, None)
             waiting = self._retries.waiting
             chunk = waiting.popleft() if waiting else chunks.take(after=last)
