@@ -154,9 +154,9 @@ def test_a_cluster_that_adapts_grows_for_a_sweep_and_shrinks_after_it(works, tmp
             nonlocal most
             most = max(most, count_workers(client))
 
-        plan = plan_of(works, "numbers", 30, seconds=0.2)
+        plan = plan_of(works, "numbers", 20, seconds=0.2)
         results = run_plan(plan, tmp_path / "a", executor=Cluster(client), on_event=count)
-        assert (results.finished, results.failed) == (30, 0)
+        assert (results.finished, results.failed) == (20, 0)
         assert most == 2
         wait_for(lambda: not count_workers(client))
 

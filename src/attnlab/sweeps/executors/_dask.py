@@ -10,10 +10,10 @@ import queue
 import sys
 import time
 import uuid
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,9 +30,9 @@ from attnlab.sweeps.store._store import save_block, save_failures
 if TYPE_CHECKING:
     from distributed import Client, Future, Security
 
-# So many tasks wait for a thread: enough that Dask sees a queue and scales the cluster up, and few
-# enough that the sizes of later chunks follow the times of earlier ones.
-_TASKS_PER_THREAD, _LEAST_TASKS = 2, 16
+# How many tasks there are at once: enough that Dask sees a queue and scales the cluster up, also from
+# no worker, and few enough that the sizes of later chunks follow the times of earlier ones.
+_TASKS_PER_THREAD, _LEAST_TASKS, _TASKS_WITHOUT_WORKERS = 2, 8, 16
 _RETRIES = 2  # by Dask, of a task that raised: a worker process that dies is no such case
 _LOOK_SECONDS = 1.0
 _REQUEST_SECONDS = 0.5  # Ctrl-C must end a command within two seconds
@@ -50,7 +50,8 @@ class Cluster(AbstractExecutor):
     - ``security``: a ``distributed.Security`` for TLS; by default what Dask's configuration says;
     - ``quiet``: do not print the dashboard's address.
 
-    A chunk of runs is an ordinary Dask task that any worker may take: scaling, stealing and trying
+    A chunk of runs is an ordinary Dask task that any worker may take (one that has compiled runs of
+    its kind is preferred): scaling, stealing and trying
     again are Dask's. Workers receive settings, compute them as ``Processes`` does, and send results,
     which have the same bits if the processors are of one kind. A worker computes nothing unless it
     has all versions on which results depend; one that dies loses only its chunks. If the scheduler
@@ -106,7 +107,7 @@ class Cluster(AbstractExecutor):
                 yield from tasks.collect(TICK_SECONDS)
             self._end_processes()
             deadline = time.monotonic() + _STOP_SECONDS
-            while tasks.running and time.monotonic() < deadline:
+            while tasks.running and tasks.is_connected and time.monotonic() < deadline:
                 yield from tasks.collect(TICK_SECONDS)
         finally:
             tasks.cancel()
@@ -140,16 +141,25 @@ class Cluster(AbstractExecutor):
                 _request(self._client, self._client.run, _dask_worker.end, owner, on_error="ignore")
 
 
+@dataclass(frozen=True)
+class _Task:
+    """A task that is being computed: its chunk, and the worker that it prefers, if any."""
+
+    chunk: Chunk
+    future: Future
+    prefers: str | None
+
+
 class _Tasks:
     """The Dask tasks of a sweep, of which each computes a chunk."""
 
     def __init__(self, job: Job, client: Client, owner: str, limit: float | None):
         self._job, self._client, self._owner, self._limit = job, client, owner, limit
         self._retries = Retries(job)
-        self.running: dict[str, tuple[Chunk, Future]] = {}
+        self.running: dict[str, _Task] = {}
+        self._done: list[tuple[Chunk, str]] = []  # with the workers that have compiled their kinds
         self._answers: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self._versions = versions()
-        self._last_chunk: Chunk | None = None
         self._submitted = self._threads = 0
         self._looked, self._asked = 0.0, time.monotonic()
         self._notified: set[str] = set()
@@ -159,25 +169,31 @@ class _Tasks:
         """Whether nothing is being computed, nor to be tried again."""
         return not self.running and not self._retries.waiting
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether the scheduler is there, as far as Dask knows."""
+        return self._client.status == "running"
+
     def submit(self, chunks: Chunks) -> None:
         """Submit tasks while few are waiting."""
         if self._client.status == "connecting":
             self._notify_once("lost the scheduler; trying to connect again")
             return
-        if self._client.status != "running":
+        if not self.is_connected:
             raise AttnlabError(
                 "lost the Dask scheduler; all runs that finished before are kept: start the "
                 "scheduler and its workers, and the same command again"
             )
         self._look()
         chunks.workers = max(1, self._threads)
-        while len(self.running) < _TASKS_PER_THREAD * self._threads + _LEAST_TASKS:
+        most = max(_LEAST_TASKS, _TASKS_PER_THREAD * self._threads + 2)
+        while len(self.running) < (most if self._threads else _TASKS_WITHOUT_WORKERS):
+            last, worker = self._done.pop() if self._done else (None, None)
             waiting = self._retries.waiting
-            chunk = waiting.popleft() if waiting else chunks.take(after=self._last_chunk)
+            chunk = waiting.popleft() if waiting else chunks.take(after=last)
             if chunk is None:
                 return
-            self._last_chunk = chunk
-            self._submit(chunk)
+            self._submit(chunk, worker)
 
     def _look(self) -> None:
         """Look how many threads there are, and for workers that are silent; not too often."""
@@ -187,7 +203,9 @@ class _Tasks:
         self._looked = now
         # A scheduler may be busy, and answer next time; one without attnlab only restarts by itself.
         with suppress(OSError, ImportError):
-            self._threads = sum(_request(self._client, self._client.nthreads).values())
+            threads = _request(self._client, self._client.nthreads)
+            self._threads = sum(threads.values())
+            self._free_stuck(threads)
             if not self._threads:
                 self._notify_once("the cluster has no workers now; waiting for some to join")
             if self._limit is not None and now - self._asked > _GRACE_SECONDS:
@@ -195,7 +213,18 @@ class _Tasks:
                 asked = _dask_worker.restart_silent, self._owner, self._limit + _GRACE_SECONDS
                 _request(self._client, self._client.run_on_scheduler, *asked, wait=False)
 
-    def _submit(self, chunk: Chunk) -> None:
+    def _free_stuck(self, workers: Iterable[str]) -> None:
+        """Cancel tasks that no worker has. Dask keeps a task waiting for the worker that it prefers,
+        and that has left while there was no other.
+        """
+        there = (None, *workers)
+        left = {key for key, task in self.running.items() if task.prefers not in there}
+        if left:
+            held = _request(self._client, self._client.processing)
+            stuck = left.difference(*held.values())
+            self._client.cancel([self.running[key].future for key in stuck])
+
+    def _submit(self, chunk: Chunk, worker: str | None) -> None:
         self._submitted += 1
         # What stands before the first hyphen is the name on Dask's dashboard.
         key = f"{self._job.work.rpartition(':')[2]}-{self._owner}-{self._submitted}"
@@ -209,8 +238,16 @@ class _Tasks:
             "chunk": json.loads(_messages.chunk_message(chunk)),
         }
         request = json.dumps(task).encode()
-        future = self._client.submit(_task(), request, key=key, pure=False, retries=_RETRIES)
-        self.running[key] = chunk, future
+        future = self._client.submit(
+            _portable_compute(),
+            request,
+            key=key,
+            pure=False,
+            retries=_RETRIES,
+            workers=[worker] if worker else None,
+            allow_other_workers=bool(worker),
+        )
+        self.running[key] = _Task(chunk, future, worker)
         loop: Any = self._client.loop
         loop.add_callback(self._await_answer, key, future)
 
@@ -226,14 +263,13 @@ class _Tasks:
         with suppress(queue.Empty):
             key, answer = self._answers.get(timeout=seconds)
             while True:
-                chunk, _ = self.running.pop(key)
-                yield from self._read(chunk, answer)
+                yield from self._read(self.running.pop(key).chunk, answer)
                 key, answer = self._answers.get_nowait()
 
     def cancel(self) -> None:
         """Cancel what is left."""
-        if self._client.status == "running":
-            self._client.cancel([future for _, future in self.running.values()])
+        if self.is_connected:
+            self._client.cancel([task.future for task in self.running.values()])
 
     def _read(self, chunk: Chunk, answer: Any) -> Iterator[Outcome]:
         """The outcomes in an answer; runs in none of them are tried again, or failed."""
@@ -262,6 +298,7 @@ class _Tasks:
             if "error" in answer:
                 raise AttnlabError(f"{worker}: {answer['error']}")
             self._retries.put_back(undone(chunk, outcomes))
+            self._done.append((chunk, answer["worker"]))
 
     def _compare(self, worker: str, theirs: dict[str, str]) -> None:
         found = differences(self._versions, theirs)
@@ -301,7 +338,7 @@ class _Tasks:
             _notify(text)
 
 
-def _task() -> Callable[[bytes], dict[str, Any]]:
+def _portable_compute() -> Callable[[bytes], dict[str, Any]]:
     """``_dask_worker.compute``, found when it is called: Dask sends a nested function by value, so that
     a worker without attnlab can load it and say so. A function that cannot be loaded would end the
     worker.
