@@ -16,9 +16,11 @@ def write_csv(target: TextIO, rows: Iterable[Sequence[Any]]) -> None:
 
     Numbers stay as they are, also those that are given as text, such as the class ``-1``.
 
-    >>> import sys
-    >>> write_csv(sys.stdout, [["=1+2", "-1", -0.5, "fine"]])
-    '=1+2,-1,-0.5,fine
+    >>> import io
+    >>> target = io.StringIO()
+    >>> write_csv(target, [["=1+2", "-1", -0.5, "fine"]])
+    >>> target.getvalue()
+    "'=1+2,-1,-0.5,fine\\r\\n"
     """
     csv.writer(target).writerows([escaped(cell) for cell in row] for row in rows)
 

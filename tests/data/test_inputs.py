@@ -290,15 +290,30 @@ def test_endless_lines_and_cells_are_refused(tmp_path, name, content, message):
 
 
 def parquet_bomb(text: str, count: int, path: Path) -> None:
+    """Many rows of one text; the first row has another, short one."""
+    numbers = pa.array([0] + [1] * (count - 1), pa.int32())
     table = pa.table(
         {
-            "text": pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), [text]),
+            "text": pa.DictionaryArray.from_arrays(numbers, ["short", text]),
             "label": pa.DictionaryArray.from_arrays(
                 pa.array([0, 1] * (count // 2), pa.int32()), ["a", "b"]
             ),
         }
     )
     pq.write_table(table, path, compression="zstd", write_statistics=False, store_schema=False)
+
+
+def test_long_texts_that_records_share_are_read(tmp_path):
+    path = tmp_path / "a.parquet"
+    texts = [f"{'x ' * 50_000}{k % 3}" if k % 2 else f"short {k}" for k in range(600)]
+    table = pa.table({"text": texts, "label": [str(k % 2) for k in range(600)]})
+    pq.write_table(table, path, row_group_size=250, compression="none")
+    found = read_texts(path)
+    assert found.texts == tuple(texts)
+    assert found.rows.tolist() == list(range(1, 601))
+    pq.write_table(pa.table({"text": ["a", "x" * (2**24 + 1)], "label": ["a", "b"]}), path)
+    with pytest.raises(AttnlabError, match=r"a.parquet, row 2: the text is longer"):
+        read_texts(path)
 
 
 def delta_bomb(path: Path) -> None:

@@ -13,7 +13,7 @@ from attnlab.data._columns import Wanted, choose_columns
 from attnlab.data._compressed import LONGEST, bare_ending, most_bytes, too_much
 from attnlab.data._delimited import DELIMITERS, delimited_rows, guess_delimiter, header_of
 from attnlab.data._encodings import HANDLER
-from attnlab.data._sources import PARQUET, Source, too_long
+from attnlab.data._sources import PARQUET, Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,6 +33,7 @@ _EXTENSIONS = {
 _LOOKED_AT, _LOOKED_AT_CHARACTERS = 100, 2**20
 _RECORDS = 4096  # of Parquet that are decoded at one time
 _DECODED = 2**26  # characters of them, about
+_LONG = _DECODED // _RECORDS  # characters of a text of which so many may be decoded
 _SHARING = {"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"}
 # What pyarrow raises besides its own errors.
 _DAMAGE = (OSError, ValueError, TypeError, LookupError, OverflowError)
@@ -219,16 +220,19 @@ def _records(source: Source, wanted: Wanted, stream: Any) -> Iterator[Row]:
     text, label = choose_columns(source.name, columns, wanted)
     chosen = [columns[text]] + ([] if label is None else [columns[label]])
     shared, at_once = _ways(source, file.metadata, chosen)
-    file = pq.ParquetFile(stream, metadata=file.metadata, read_dictionary=shared)
+    sharing = pq.ParquetFile(stream, metadata=file.metadata, read_dictionary=shared)
     number = 0
-    for batch in file.iter_batches(batch_size=at_once, columns=chosen):
-        for part in _parts(source, batch, chosen, number):
-            values = [_values(part.column(name)) for name in chosen]
-            for found in zip(*values, strict=True):
-                number += 1
-                nested = any(isinstance(value, dict | list) for value in found)
-                label_value = found[-1] if label is not None else None
-                yield Row(number, found[0], label_value, malformed=nested)
+    for group in range(file.num_row_groups):
+        # Reading by dictionary takes half as long again, and is for texts that would fill memory.
+        reader = sharing if _shares_long_texts(sharing, group, chosen) else file
+        for batch in reader.iter_batches(at_once, row_groups=[group], columns=chosen):
+            for part in _parts(batch, chosen):
+                values = [_values(part.column(name)) for name in chosen]
+                for found in zip(*values, strict=True):
+                    number += 1
+                    nested = any(isinstance(value, dict | list) for value in found)
+                    label_value = found[-1] if label is not None else None
+                    yield Row(number, found[0], label_value, malformed=nested)
 
 
 def _ways(source: Source, metadata: pq.FileMetaData, chosen: list[str]) -> tuple[list[str], int]:
@@ -250,25 +254,25 @@ def _ways(source: Source, metadata: pq.FileMetaData, chosen: list[str]) -> tuple
     return [name for name in chosen if name not in others], at_once
 
 
-def _parts(
-    source: Source, batch: pa.RecordBatch, chosen: list[str], before: int
-) -> Iterator[pa.RecordBatch]:
+def _shares_long_texts(file: pq.ParquetFile, group: int, chosen: list[str]) -> bool:
+    """Whether many records of a row group may share a long text: its dictionary has one."""
+    for first in file.iter_batches(1, row_groups=[group], columns=chosen):
+        lengths = [sizes for name in chosen if (sizes := _lengths(first.column(name))) is not None]
+        return any((_compute().max(each).as_py() or 0) > _LONG for each in lengths)
+    return False
+
+
+def _parts(batch: pa.RecordBatch, chosen: list[str]) -> Iterator[pa.RecordBatch]:
     """A batch in parts of which none is large when each row has a text of its own."""
     import pyarrow as pa
-    from pyarrow import compute
 
-    pc: Any = compute  # its functions are made when it is imported
-    sizes = None
+    pc, sizes = _compute(), None
     for name in chosen:
-        column = batch.column(name)
-        if not isinstance(column, pa.DictionaryArray) or not _is_text(column.type.value_type):
-            continue
-        lengths = pc.binary_length(column.dictionary)
-        if (pc.max(lengths).as_py() or 0) > 4 * LONGEST:
-            last = before + batch.num_rows
-            raise too_long(f"{source.name}, rows {before + 1} to {last}", "cell")
-        own = pc.fill_null(lengths.take(column.indices).cast(pa.int64()), 0)
-        sizes = own if sizes is None else pc.add(sizes, own)
+        lengths = _lengths(batch.column(name))
+        if lengths is not None:
+            own = lengths.take(batch.column(name).indices).cast(pa.int64())
+            own = pc.fill_null(own, 0)
+            sizes = own if sizes is None else pc.add(sizes, own)
     if sizes is None or (pc.sum(sizes).as_py() or 0) <= _DECODED:
         yield batch
         return
@@ -279,6 +283,22 @@ def _parts(
             first, taken = place, 0
         taken += size
     yield batch.slice(first)
+
+
+def _lengths(column: Any) -> Any:
+    """The lengths of the texts in a column's dictionary; ``None`` for a column without one."""
+    import pyarrow as pa
+
+    if not isinstance(column, pa.DictionaryArray) or not _is_text(column.type.value_type):
+        return None
+    return _compute().binary_length(column.dictionary)
+
+
+def _compute() -> Any:
+    """pyarrow's functions of arrays, which are made when it is imported."""
+    from pyarrow import compute
+
+    return compute
 
 
 def _values(column: pa.Array) -> list[Any]:

@@ -16,9 +16,9 @@ import numpy as np
 
 from attnlab._errors import AttnlabError
 from attnlab.data._columns import Wanted, shown
-from attnlab.data._compressed import most_bytes, too_much
+from attnlab.data._compressed import LONGEST, most_bytes, too_much
 from attnlab.data._formats import guess_format, read_rows
-from attnlab.data._sources import BROKEN, Source
+from attnlab.data._sources import BROKEN, Source, too_long
 from attnlab.data._texts import Dropped, DroppedRows, LabelValue, Texts, class_order
 
 _WHOLE = re.compile(r"([+-]?\d+)\.0+")
@@ -153,6 +153,8 @@ class RowReader:
             self.total += 1
             text = row.text if isinstance(row.text, str) else _as_text(row.text)
             left -= len(text) + _ROW_BYTES
+            if len(text) > LONGEST:
+                raise too_long(f"{source.name}, row {row.number}", "text")
             if left < 0:
                 raise too_much(source.path, source.name, "write it as plain CSV")
             problem = "malformed" if row.malformed else self._problem(text, row.label)
