@@ -79,24 +79,18 @@ def separation(
     return xr.apply_ufunc(area, values, labelled, input_core_dims=[[dim], [dim]], vectorize=True)
 
 
-def rank_agreement(first: xr.DataArray, second: xr.DataArray, dim: str = "step") -> xr.DataArray:
-    """Spearman's rank correlation along training: 1 if both always rise and fall together.
+def falling_share(values: xr.DataArray, dim: str = "step") -> xr.DataArray:
+    """Share of the increments between recorded steps that are negative; nan without increments.
 
-    >>> s = xr.DataArray([0.0, 1.0, 4.0], dims="step")
-    >>> float(rank_agreement(s, s**2))
-    1.0
+    0 for values that never fall. A rank correlation of two quantities does not see this: it is 1 also
+    where both fall.
+
+    >>> float(falling_share(xr.DataArray([0.0, -1.0, 1.0, 2.0, 2.0], dims="step")))
+    0.25
     """
-
-    def spearman(x: np.ndarray, y: np.ndarray) -> float:
-        both = ~(np.isnan(x) | np.isnan(y))
-        if both.sum() < 3:
-            return float("nan")
-        a, b = rankdata(x[both]), rankdata(y[both])
-        a, b = a - a.mean(), b - b.mean()
-        spread = np.sqrt((a @ a) * (b @ b))
-        return float(a @ b / spread) if spread > 0 else float("nan")
-
-    return xr.apply_ufunc(spearman, first, second, input_core_dims=[[dim], [dim]], vectorize=True)
+    change = values.diff(dim)
+    known = change.notnull().sum(dim)
+    return (change < 0).sum(dim) / known.where(known > 0)
 
 
 def alignment(

@@ -18,6 +18,7 @@ from attnlab._errors import AttnlabError
 from attnlab.data import Corpus, TopicTask
 from attnlab.dynamics import (
     Balance,
+    InContext,
     QueryBalance,
     ReducedModel,
     ScoreSum,
@@ -44,6 +45,7 @@ from attnlab.training import (
     Adam,
     At,
     Attention,
+    Elapsed,
     Every,
     GradientDescent,
     InstantProbe,
@@ -157,14 +159,17 @@ def train_topic(settings: TopicSettings, context: RunContext) -> xr.Dataset:
 
 
 def _rule(s: TopicSettings):
-
     if s.optimizer == "adam":
         return Adam(s.step_size, weight_decay=s.weight_decay)
-    return GradientDescent(s.step_size, momentum=s.momentum, weight_decay=s.weight_decay)
+    return GradientDescent(
+        s.step_size,
+        momentum=s.momentum,
+        weight_decay=s.weight_decay,
+        loss_floor=s.loss_floor,
+    )
 
 
 def _probes(s: TopicSettings) -> list[AbstractProbe]:
-
     probes: list[AbstractProbe] = [Loss(), Accuracy("test"), Scores(), Norms()]
     if s.record == "laws":
         probes += [SenTerms(), ScoreSum(), Balance(), QueryBalance()]
@@ -174,6 +179,10 @@ def _probes(s: TopicSettings) -> list[AbstractProbe]:
         probes += [Attention(), Separation()]
     if s.surroundings:
         probes.append(Surroundings())
+    if s.context:
+        probes.append(InContext())
+    if s.loss_floor is not None:
+        probes.append(Elapsed())
     return probes
 
 
@@ -196,9 +205,9 @@ def predictions(
     ``predicted_score``, ``_norm``, ``_attention``, ``_loss``; and ``halved_score``, the same with
     half of the words beside a topic word, which must be seen to be wrong.
     """
-
     ids = task.topic_word_ids
     steps = data.step.values
+    times = steps * s.step_size if s.loss_floor is None else data.elapsed.values
     frequency = corpus.sentence_frequency[ids] / len(corpus)
     if frequency.min() == 0:
         missing = corpus.vocabulary[ids[int(np.argmin(frequency))]]
@@ -216,7 +225,7 @@ def predictions(
         )
         if s.head in ("fixed", "linear"):
             theory = (
-                reduced_flow(model, steps * s.step_size)
+                reduced_flow(model, times)
                 .rename(time="step")
                 .assign_coords(step=steps)
             )

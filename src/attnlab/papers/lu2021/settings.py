@@ -28,6 +28,9 @@ class TopicSettings:
       many steps are recorded.
     - ``predict``: the reduced model's prediction beside what training did, with m halved too, as a
       control; ``ending``: final scores and norms of all words.
+    - ``context``: how much of the context each topic word makes up.
+    - ``loss_floor``: the step is ``step_size / max(loss, loss_floor)``, so that descent reaches far
+      times; the time of each row is recorded.
     - ``reach``: attention acts on a convolution over so many neighbours to each side, itself
       trained, instead of on single words.
     """
@@ -59,6 +62,8 @@ class TopicSettings:
     dtype: str = "float64"
     record: str = "laws"
     surroundings: bool = False
+    context: bool = False
+    loss_floor: float | None = None
     predict: bool = False
     ending: bool = False
     reach: int | None = None
@@ -90,6 +95,10 @@ class TopicSettings:
         if self.optimizer == "adam" and self.momentum:
             raise AttnlabError(
                 f"momentum={self.momentum}: Adam has its own; use optimizer='descent' with momentum"
+            )
+        if self.loss_floor is not None and (self.optimizer == "adam" or self.head == "two_layer"):
+            raise AttnlabError(
+                f"loss_floor={self.loss_floor}: expected plain descent with a fixed or linear head"
             )
         if isinstance(self.trained, str):
             raise AttnlabError(
