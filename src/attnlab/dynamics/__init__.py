@@ -19,6 +19,7 @@ from attnlab.dynamics._phases import (
     at_loss,
     falling_share,
     phases,
+    rank_agreement,
     separation,
     suppression,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "order_in_step",
     "phases",
     "purity",
+    "rank_agreement",
     "query_balance_error",
     "reduced_descent",
     "reduced_flow",

@@ -33,9 +33,7 @@ class InContext(InstantProbe):
         context = incidence.sentence_sums(own)
         square = jnp.sum(context**2, axis=1, keepdims=True)
         inverse = jnp.where(square > 0, 1 / jnp.where(square > 0, square, 1), 0)
-        sums = incidence.word_sums(
-            jnp.concatenate([inverse * context, jnp.sqrt(inverse)], axis=1)
-        )
+        sums = incidence.word_sums(jnp.concatenate([inverse * context, jnp.sqrt(inverse)], axis=1))
         present = jnp.diff(incidence.by_word.offsets).astype(s.dtype)
         share = jnp.sum(own * sums[:, :-1], axis=1) / present
         ratio = jnp.sqrt(jnp.sum(own**2, axis=1)) * sums[:, -1] / present

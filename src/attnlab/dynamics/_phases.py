@@ -82,8 +82,7 @@ def separation(
 def falling_share(values: xr.DataArray, dim: str = "step") -> xr.DataArray:
     """Share of the increments between recorded steps that are negative; nan without increments.
 
-    0 for values that never fall. A rank correlation of two quantities does not see this: it is 1 also
-    where both fall.
+    0 for values that never fall.
 
     >>> float(falling_share(xr.DataArray([0.0, -1.0, 1.0, 2.0, 2.0], dims="step")))
     0.25
@@ -91,6 +90,28 @@ def falling_share(values: xr.DataArray, dim: str = "step") -> xr.DataArray:
     change = values.diff(dim)
     known = change.notnull().sum(dim)
     return (change < 0).sum(dim) / known.where(known > 0)
+
+
+def rank_agreement(first: xr.DataArray, second: xr.DataArray, dim: str = "step") -> xr.DataArray:
+    """Spearman's rank correlation along training: 1 if both always rise and fall together.
+
+    It does not see direction: it is 1 also where both only fall (`falling_share`).
+
+    >>> s = xr.DataArray([0.0, 1.0, 4.0], dims="step")
+    >>> float(rank_agreement(s, s**2))
+    1.0
+    """
+
+    def spearman(x: np.ndarray, y: np.ndarray) -> float:
+        both = ~(np.isnan(x) | np.isnan(y))
+        if both.sum() < 3:
+            return float("nan")
+        a, b = rankdata(x[both]), rankdata(y[both])
+        a, b = a - a.mean(), b - b.mean()
+        spread = np.sqrt((a @ a) * (b @ b))
+        return float(a @ b / spread) if spread > 0 else float("nan")
+
+    return xr.apply_ufunc(spearman, first, second, input_core_dims=[[dim], [dim]], vectorize=True)
 
 
 def alignment(

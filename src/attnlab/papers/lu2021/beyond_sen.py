@@ -30,17 +30,23 @@ from attnlab.report import Figure, band_figure, heat_table, menu_figure, number
 if TYPE_CHECKING:
     import xarray as xr
 
+_SEEDS = 8  # of each setting, at least
 SURVIVES = 0.01  # largest median error with which the relation is said to hold
 _MOSTLY = 0.05  # an error up to here is called kept in part
 _OWN = "as in the paper"
 _ARMS: dict[str, dict[str, Any]] = {
     _OWN: {},
     "three layers, tanh": {"head": "deep"},
+    "trained query": {"trained": ("embeddings", "keys", "query")},
+    "dictionary of 320": {"dictionary": 320},
+    "dictionary of 80": {"dictionary": 80},
+    "dictionary of 20": {"dictionary": 20},
     "dictionary no larger than the topics": {"dictionary": 8},
     "three topic words in a sentence": {"topic_words_in_sentence": 3},
     "unequal topics": {"topic_probabilities": (0.55, 0.25, 0.15, 0.05)},
     "topic words as noise": {"topic_noise": 0.05},
     "contextual inputs": {"reach": 1},
+    "contextual inputs and keys, frozen": {"reach": 1, "frozen_context": True},
     "minibatches of 70": {"batch_size": 70},
     "momentum 0.9": {"momentum": 0.9},
     "weight decay 1e-3": {"weight_decay": 1e-3},
@@ -63,7 +69,7 @@ class Beyond(Table, label="beyond"):
 def _grid(scale: Scale, seeds: int) -> Grid:
     base = MIDDLE[scale] | {"record": "curves"}
     arms = {name: base | arm for name, arm in _ARMS.items()}
-    return Grid(arms, max(1, seeds // 4) if scale == "quick" else seeds)
+    return Grid(arms, max(seeds, _SEEDS))
 
 
 def _measure(arms: Data) -> Data:

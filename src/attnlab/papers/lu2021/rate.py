@@ -40,6 +40,7 @@ _AGREES = (0.98, 1.02)  # the score there, in training over the reduced model
 _PILOT = Provenance("after", "2026-11-19", "seeds 0 and 1 at three sizes")
 _EXPONENT, _RATE, _LINEAR = (-1.02, -0.98), (1.8, 2.2), (0.9, 1.1)
 
+
 class Far(Flow, label="asymptotics"):
     """The flow to times that no training reaches, under each head."""
 

@@ -74,7 +74,10 @@ def _worst(runs: xr.Dataset) -> Figure:
         "m halved (control)": (TwoLayerRuns.halved_onset_error, TwoLayerRuns.halved_final_error),
     }
     return scatter_figure(
-        {name: tuple(runs[error].max("word") for error in pair) for name, pair in groups.items()},
+        {
+            name: (runs[late].max("word"), runs[off].max("word"))
+            for name, (late, off) in groups.items()
+        },
         id="reduced_tl_runs",
         title="Which runs are predicted",
         x_label="error of the onset, worst word",
@@ -102,9 +105,7 @@ claim = Claim(
         Control(
             "m halved",
             "With half of the other words the prediction must miss.",
-            within(
-                TwoLayerRuns.halved_onset_error, TwoLayerRuns.halved_final_error, ", m halved"
-            ),
+            within(TwoLayerRuns.halved_onset_error, TwoLayerRuns.halved_final_error, ", m halved"),
         ),
     ),
     how_measured=f"Descent map, since ReLU kinks defeat an adaptive solver, in at least {MANY} runs. "

@@ -224,11 +224,7 @@ def predictions(
             others=others,
         )
         if s.head in ("fixed", "linear"):
-            theory = (
-                reduced_flow(model, times)
-                .rename(time="step")
-                .assign_coords(step=steps)
-            )
+            theory = reduced_flow(model, times).rename(time="step").assign_coords(step=steps)
             if not bool(theory.success):
                 raise AttnlabError(
                     "the reduced model's integrator gave up: no prediction to compare with"
@@ -286,10 +282,12 @@ class Look(InstantProbe):
     """What is recorded of the first ``words`` words, as word attention records it.
 
     ``norm`` is that of the word's own part of the convolution's output, ``ν_w C_0``: what the
-    attention acts on in place of an embedding. ``embedding_norm`` is |ν_w|.
+    attention acts on in place of an embedding; of a frozen convolution |ν_w|, since ``C_0`` then
+    belongs to head and query. ``embedding_norm`` is |ν_w|.
     """
 
     words: int
+    frozen: bool = False
 
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:
@@ -306,10 +304,10 @@ class Look(InstantProbe):
         model: Any = moment.model()
         scores = model.scores()
         outputs = model.embeddings @ model.kernel[model.kernel.shape[0] // 2]
-        norms = jnp.linalg.norm(outputs, axis=1)
+        norms = jnp.linalg.norm(model.embeddings if self.frozen else outputs, axis=1)
         data: Any = moment.data
         sentences = data.data["words"]
-        weights = jax.nn.softmax(scores[sentences], axis=1)
+        weights = jax.nn.softmax(model.position_scores(sentences), axis=1)
         held = jnp.arange(self.words)[:, None, None] == sentences[None].astype(jnp.int64)
         present = jnp.sum(jnp.any(held, axis=2), axis=1, dtype=scores.dtype)
         attention = jnp.sum(jnp.where(held, weights[None], 0), axis=(1, 2)) / present
@@ -335,19 +333,18 @@ def _contextual_loss(model: ContextualAttention, batch: dict[str, Array]) -> Arr
 
 
 def _moving(parts: tuple[str, ...]):
-    """A filter for the parts that move: those that are named, and the convolution."""
+    """A filter for the parts that move."""
 
     def chosen(model: ContextualAttention) -> ContextualAttention:
-        return jax.tree_util.tree_map_with_path(
-            lambda path, _: path[0].name in (*parts, "kernel"), model
-        )
+        return jax.tree_util.tree_map_with_path(lambda path, _: path[0].name in parts, model)
 
     return chosen
 
 
 def train_contextual(s: TopicSettings, task: TopicTask, keys: Any, rule: Any, root_seed: int):
     """The trajectory of one run, with the names of ``train``."""
-    config = ContextualConfig(word_config(s), s.reach or 0)
+    config = ContextualConfig(word_config(s), s.reach or 0, contextual_keys=s.frozen_context)
+    parts = config.base.trained_parts
 
     def sentences(count: int, key: Any) -> dict[str, np.ndarray]:
         words, labels = task.sample_sequences(count, key=key)
@@ -361,16 +358,16 @@ def train_contextual(s: TopicSettings, task: TopicTask, keys: Any, rule: Any, ro
         steps=s.steps,
         seeds=[s.seed],
         optimizer=rule,
-        record=[Loss(), Look(count)],
+        record=[Loss(), Look(count, s.frozen_context)],
         when=Every(max(1, s.steps // s.rows)),
         batch_size=s.batch_size,
         splits={"test": sentences(s.test_sentences, keys[1])},
-        trained=_moving(config.base.trained_parts),
+        trained=_moving(parts if s.frozen_context else (*parts, "kernel")),
         root_seed=root_seed,
         dtype=s.dtype,
         progress=False,
     )
-    query = run.model(s.seed).query
+    query = run.model(s.seed).own_query()
     names = xr.DataArray(list(task.vocabulary[:count]), dims="word")
     run.data.coords["word"] = names
     run.data["query_norm"] = ("seed", [float(jnp.linalg.norm(query))])

@@ -32,7 +32,8 @@ class TopicSettings:
     - ``loss_floor``: the step is ``step_size / max(loss, loss_floor)``, so that descent reaches far
       times; the time of each row is recorded.
     - ``reach``: attention acts on a convolution over so many neighbours to each side, itself
-      trained, instead of on single words.
+      trained, instead of on single words; with ``frozen_context`` the convolution is frozen and
+      acts on the keys as well.
     """
 
     arm: str = ""
@@ -67,6 +68,7 @@ class TopicSettings:
     predict: bool = False
     ending: bool = False
     reach: int | None = None
+    frozen_context: bool = False
 
     def __post_init__(self):
         for name, allowed in (
@@ -100,6 +102,8 @@ class TopicSettings:
             raise AttnlabError(
                 f"loss_floor={self.loss_floor}: expected plain descent with a fixed or linear head"
             )
+        if self.frozen_context and self.reach is None:
+            raise AttnlabError("frozen_context=True without reach: give reach=1, a convolution")
         if isinstance(self.trained, str):
             raise AttnlabError(
                 f"trained={self.trained!r}: give a tuple of parts, as ('{self.trained}',)"
