@@ -11,8 +11,8 @@ from attnlab.lab import Claim, Control, Criterion, Data, Measure, Provenance, So
 from attnlab.papers import PROTOTYPE, restated
 from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.sweeps import (
-    ENOUGH,
     LEAST_DIP,
+    PLENTY,
     AuthorsStart,
     Dips,
     LargerStart,
@@ -200,7 +200,7 @@ claim = Claim(
         ),
     ),
     how_measured="Fixed head, initial embeddings N(0, 0.1²), as in the authors' ablations, and "
-    f"N(0, 0.3²), in at least {ENOUGH} seeds: one miss does not decide. A dip is a score below "
+    f"N(0, 0.3²), in at least {PLENTY} seeds: one miss does not decide. A dip is a score below "
     f"−{LEAST_DIP[0.3]:g} at std 0.3 and below a ninth of that at std 0.1: theory's dip is as deep "
     "as the square of the embedding. Misalignment is −ν₀·(W_y − mean_j W_j), its AUC is taken "
     "within each seed that has words of both kinds.",

@@ -22,9 +22,9 @@ LEAST_SCORE = 0.05  # scores from which the reduced model's relative error is sp
 # embeddings. A dip is ½|q|²(ν₀·g/|g|)² deep (docs/theory.md#a6): a third of the standard deviation
 # makes it nine times less.
 LEAST_DIP = {0.1: 1e-3 / 9, 0.3: 1e-3, 1.0: 1e-3}
-# Seeds of which one may miss, or eight of sixty-four, while an exact interval proves a share of 0.75
-# (0.8) of all.
-ENOUGH, MANY = 20, 64
+# Runs of which one may miss while an exact interval proves a share of 0.75, or of 0.95; and runs of
+# which six may miss while it proves 0.8.
+ENOUGH, PLENTY, MANY = 20, 110, 64
 _SHORT, _FEW = "short sentences", 5  # words besides a topic word where many runs are made
 
 # Quick runs are smaller, not shorter: sentences and dictionary shrink, words per sentence and steps
@@ -239,12 +239,12 @@ def _starts_grid(scale: Scale, seeds: int) -> Grid:
         "fixed 0.1": middle | {"embedding_std": 0.1},
         "linear 0.1": middle | {"embedding_std": 0.1, "head": "linear"},
         "early 0.1": small | {"embedding_std": 0.1, "steps": 1000},
-        "fixed 0.3": small | {"embedding_std": 0.3, "rows": 250},
+        "fixed 0.3": small | {"embedding_std": 0.3, "steps": 2500, "rows": 125},
         "fixed 1.0": small | {"embedding_std": 1.0, "rows": 250},
         "labels at random": {"record": "curves", "label_noise": 1.0, "context": True},
     }
     counts = dict.fromkeys(arms, fewer(scale, seeds))
-    many = dict.fromkeys(("early 0.1", "fixed 0.3"), max(seeds, ENOUGH))
+    many = dict.fromkeys(("early 0.1", "fixed 0.3"), max(seeds, PLENTY))
     return Grid(arms, counts | many)
 
 
