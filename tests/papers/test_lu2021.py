@@ -164,6 +164,13 @@ def test_contextual_runs_record_what_others_do():
     # Starts are paired.
     assert float(conv.query_norm) == pytest.approx(float(plain.query_norm), rel=1e-12)
     assert float(conv.loss[-1]) < float(conv.loss[0])
+    frozen = train_topic(
+        TopicSettings(**TINY, record="curves", reach=1, frozen_context=True), context
+    )
+    assert float(frozen.loss[-1]) < float(frozen.loss[0])
+    # What stands in front of a word's own key is C₀ q, and of its embedding nothing.
+    assert float(frozen.query_norm) != pytest.approx(float(conv.query_norm), rel=1e-3)
+    np.testing.assert_allclose(frozen.norm, frozen.embedding_norm, rtol=1e-12)
 
 
 def test_an_order_of_heads_is_unknown_where_a_run_failed_and_unasked_where_none_was_made():

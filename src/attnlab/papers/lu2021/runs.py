@@ -367,7 +367,7 @@ def train_contextual(s: TopicSettings, task: TopicTask, keys: Any, rule: Any, ro
         dtype=s.dtype,
         progress=False,
     )
-    query = run.model(s.seed).own_query()
+    query = jax.tree.map(jnp.asarray, run.model(s.seed)).own_query()
     names = xr.DataArray(list(task.vocabulary[:count]), dims="word")
     run.data.coords["word"] = names
     run.data["query_norm"] = ("seed", [float(jnp.linalg.norm(query))])
