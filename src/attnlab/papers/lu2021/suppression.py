@@ -92,9 +92,11 @@ def asked(table: type[Dips], std: float) -> tuple[Criterion, ...]:
 
 
 def figures(data: Data) -> list[Figure]:
-    """How many words dip, their first steps, and their fall against the initial alignment."""
+    """How many words dip, their first steps, their fall against the initial alignment, and what goes
+    with a dip.
+    """
     runs = {table: table.of(data) for table in _STARTS}
-    return [_shares(data), _early(runs), _by_alignment(runs)]
+    return [_shares(data), _early(runs), _by_alignment(runs), _with_a_dip(data)]
 
 
 def _shares(data: Data) -> Figure:
@@ -110,6 +112,28 @@ def _shares(data: Data) -> Figure:
         title="How many words are suppressed first",
         x_label="share of the topic words that dip",
         caption=f"One dot per seed, fixed head. Asked of the mean: {_WORDS[0]:g} to {_WORDS[1]:g}.",
+    )
+
+
+def _with_a_dip(data: Data) -> Figure:
+    rows = []
+    for table, std in _STARTS.items():
+        rows.append(
+            DotRow(
+                f"share of dips with a falling norm, std {std:g}",
+                table.fall_together(data).mean("word"),
+                _TOGETHER,
+            )
+        )
+        rows.append(
+            DotRow(f"AUC of misalignment for the dip, std {std:g}", table.alignment_auc(data), _AUC)
+        )
+    return dots_figure(
+        rows,
+        id="suppression_with",
+        title="What goes with a dip",
+        x_label="share, or area under the curve",
+        caption="One dot per seed with words that dip; an area needs words that do not, too.",
     )
 
 
