@@ -62,8 +62,7 @@ class Capacity(Table, label="capacity"):
 def _grid(scale: Scale, seeds: int) -> Grid:
     base = SMALL[scale] | {"record": "curves", "rows": 250}
     arms = {name: base | arm for name, arm in _ARMS.items()}
-    counts = {name: seeds if "W" in name else max(seeds, ENOUGH) for name in arms}
-    return Grid(arms, counts)
+    return Grid(arms, max(seeds, ENOUGH))
 
 
 def _measure(arms: Data) -> Data:

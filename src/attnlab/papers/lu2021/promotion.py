@@ -18,7 +18,15 @@ from attnlab.papers.lu2021.sweeps import (
     reference,
     starts,
 )
-from attnlab.report import DotRow, Figure, band_figure, dots_figure, menu_figure, paths_figure
+from attnlab.report import (
+    DotRow,
+    Figure,
+    band_figure,
+    dots_figure,
+    menu_figure,
+    paths_figure,
+    scatter_figure,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -186,25 +194,28 @@ def _halved(loss: xr.DataArray) -> float:
 
 
 def _growth(data: Data) -> Figure:
-    rows = [
-        DotRow(f"{quantity}, {frozen}, {head_name(head)}", ratio.sel(head=head), limit)
-        for quantity, (_, frozen, limit) in _QUANTITIES.items()
-        for ratio in [growth(quantity)(data)]
-        for head in ratio["head"].values.tolist()
-    ]
-    rows += [
-        DotRow(f"control: {quantity}, another seed, {head_name(head)}", ratio.sel(head=head), limit)
-        for quantity, (_, _, limit) in _QUANTITIES.items()
-        for ratio in [growth(quantity, next_seed=True)(data)]
-        for head in ratio["head"].values.tolist()
-    ]
-    return dots_figure(
-        rows,
+    norm, score = growth("norm")(data), growth("score")(data)
+    other_norm, other_score = (growth(one, next_seed=True)(data) for one in ("norm", "score"))
+    heads = norm["head"].values.tolist()
+    groups = {head_name(head): (norm.sel(head=head), score.sel(head=head)) for head in heads}
+    groups |= {
+        f"control: another seed, {head_name(head)}": (
+            other_norm.sel(head=head),
+            other_score.sel(head=head),
+        )
+        for head in heads
+    }
+    return scatter_figure(
+        groups,
         id="promotion_growth",
         title="Growth with a part frozen, over the full model's",
-        x_label="ratio of growth at equal time",
-        caption="One dot per seed, when the full model's loss has halved. The control divides the "
-        "growth of the next seed's full model by that of the full model.",
+        x_label="growth of the norm, keys frozen over full",
+        y_label="growth of the score, embeddings frozen over full",
+        marks={f"{_NORM:g}": _NORM},
+        lines={f"{_SCORE:g}": _SCORE},
+        caption="One dot per seed, when the full model's loss has halved; left of the upright line "
+        "and below the level one both grow slower. The control divides the growth of the next seed's "
+        "full model by that of the full model.",
     )
 
 
@@ -239,6 +250,9 @@ claim = Claim(
     notes=(
         "Until version 0.1 the claim asked for a rank correlation of score and norm of at least "
         "0.999, which is 1 also where both fall: 76 % of the words that dip from std 0.3 had it.",
+        "Seeds 1000 to 1003 refute the first half under the two-layer head, in two of four runs: while "
+        "another topic sets off, words that are known already lose score and norm for 150 to 350 "
+        "steps, by 0.02 to 0.09. Under the fixed and the linear head nothing ever fell.",
         "The comparison with frozen keys is for the time in which the loss falls. At the end of "
         "training the norm with frozen keys is the larger one, by a factor of 1.4 to 2.3.",
     ),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnlab.lab import Claim, Control, Criterion, Data, Measure, Provenance, Source, mean, share
-from attnlab.papers import PROTOTYPE, restated
+from attnlab.papers import PROTOTYPE
 from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.sweeps import (
     LEAST_DIP,
@@ -32,6 +32,8 @@ _WORDS = (0.2, 0.6)  # share of the words that dip
 _TOGETHER = 0.95  # share of the dips in which the norm falls, too
 _STARTS = {AuthorsStart: 0.1, LargerStart: 0.3, LargestStart: 1.0}
 _PILOT = Provenance("after", "2026-11-19", "seeds 0 to 19 and the depth that theory predicts")
+# Seeds without dips counted as unknown until seeds from 1000 on had been seen.
+_PILOT_2 = Provenance("after", "2026-11-19", "seeds 0 to 19 and 1000 to 1109")
 
 
 def some_dip(table: type[Dips]) -> Measure:
@@ -48,10 +50,22 @@ def predicted(table: type[Dips]) -> Measure:
 
     def measure(data: Data) -> xr.DataArray:
         auc = table.alignment_auc(data)
-        found = (auc >= _AUC).where(auc.notnull())
-        return found.isel(seed=np.flatnonzero(auc.notnull().values))
+        return _where_asked((auc >= _AUC).where(auc.notnull()), table.score(data))
 
     return measure
+
+
+def fall_together(table: type[Dips]) -> Measure:
+    """The share of a seed's dips in which the norm falls with the score."""
+    return lambda data: _where_asked(table.fall_together(data).mean("word"), table.score(data))
+
+
+def _where_asked(values: xr.DataArray, score: xr.DataArray) -> xr.DataArray:
+    """Without the seeds that finished and have nothing to ask: no dip, say. A run that failed stays,
+    as unknown.
+    """
+    failed = score.isnull().all(["step", "word"])
+    return values.isel(seed=np.flatnonzero((values.notnull() | failed).values))
 
 
 def dips_from_small(data: Data) -> xr.DataArray:
@@ -78,9 +92,11 @@ def asked(table: type[Dips], std: float) -> tuple[Criterion, ...]:
         ),
         Criterion(
             f"norm falls with the score, share of dips, std {std:g}",
-            table.fall_together,
+            fall_together(table),
             share >= _TOGETHER,
-            provenance=own or restated("mean, with an interval, ≥ 0.95"),
+            provenance=_PILOT_2
+            if own
+            else replace(_PILOT_2, moved_from="mean, with an interval, ≥ 0.95"),
         ),
         Criterion(
             f"seeds whose AUC of misalignment for the dip is at least {_AUC:g}, std {std:g}",
@@ -231,6 +247,9 @@ claim = Claim(
     refuted_by="No dips, dips of scores without norms, or dips that alignment does not predict.",
     notes=(
         "At the authors' standard deviation of 0.1 the dips are tiny, about −0.003 in the median.",
+        "First look at fresh seeds, 1000 to 1109: everything held but for the norm's fall at std 0.1, "
+        "0.995 [0.943, 1], where one seed without any dip counted as unknown. Such a seed is no "
+        "longer asked; the second look, at seeds from 2000 on, is that of the changed measure.",
     ),
     figures=figures,
 )
