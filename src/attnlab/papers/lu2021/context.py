@@ -131,7 +131,7 @@ def _against_loss(data: Data) -> Figure:
 
 def _left(data: Data) -> Figure:
     rows = [
-        DotRow(setting, loss_left(table)(data).sel(where).min("word"), _LEFT)
+        DotRow(setting, loss_left(table)(data).sel(where).min("word"), _LEFT, "above")
         for setting, (table, where) in _settings(data).items()
     ]
     return dots_figure(

@@ -117,11 +117,11 @@ def figures(data: Data) -> list[Figure]:
 
 def _shares(data: Data) -> Figure:
     rows = [
-        DotRow(f"std {std:g}", table.dip(data).mean("word"), _WORDS[0])
+        DotRow(f"std {std:g}", table.dip(data).mean("word"), _WORDS[0], "above")
         for table, std in _STARTS.items()
     ]
     small = Reference.depth(data, head="fixed") < -LEAST_DIP[0.1]
-    rows.append(DotRow("control: std 1e-6", small.mean("word"), _WORDS[0]))
+    rows.append(DotRow("control: std 1e-6", small.mean("word"), _WORDS[0], "above"))
     return dots_figure(
         rows,
         id="suppression_shares",
@@ -139,10 +139,16 @@ def _with_a_dip(data: Data) -> Figure:
                 f"share of dips with a falling norm, std {std:g}",
                 table.fall_together(data).mean("word"),
                 _TOGETHER,
+                "above",
             )
         )
         rows.append(
-            DotRow(f"AUC of misalignment for the dip, std {std:g}", table.alignment_auc(data), _AUC)
+            DotRow(
+                f"AUC of misalignment for the dip, std {std:g}",
+                table.alignment_auc(data),
+                _AUC,
+                "above",
+            )
         )
     return dots_figure(
         rows,
