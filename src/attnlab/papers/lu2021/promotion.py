@@ -222,7 +222,7 @@ def _growth(data: Data) -> Figure:
 claim = Claim(
     id="lu2021.promotion",
     rank=3,
-    title="Score and embedding promote each other",
+    title="Score and embedding promote each other, without a setback but under the two-layer head",
     statement="From small embeddings, a topic word's score and norm only ever rise; until the loss "
     "has halved, each rises slower where the other is frozen.",
     source=Source("stated", PAPER, "section 4, mutual promotion"),
