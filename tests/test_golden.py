@@ -13,7 +13,7 @@ from tests.golden import golden
 
 pytestmark = pytest.mark.slow
 
-CLAIMS = ("lu2021.rate", "beyond.entropy_bound")
+CLAIMS = ("lu2021.ablation_tc", "beyond.entropy_bound")
 
 
 def stored(name: str):

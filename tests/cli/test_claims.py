@@ -27,7 +27,7 @@ def test_source_thresholds_provenance_and_expectation_are_printed(run):
 
 def test_what_moved_and_what_is_not_the_papers_is_printed_with_its_criterion(run):
     out = listed(run, "lu2021.reduced_tl")
-    assert "pooled p90 ≤ 0.04 (moved on 2026-11-16 from “every run ≤ 0.04”, after seeing" in out
+    assert "share ≥ 0.8 (moved on 2026-11-19 from “onset, pooled p90 ≤ 0.04, and final" in out
     assert "thresholds" not in out  # every criterion has its own
     assert "learned, depth 3: share ≤ 0.25 (Ours)" in listed(run, "liu2021.depth")
 

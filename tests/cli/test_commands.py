@@ -42,7 +42,7 @@ claim = Claim(
 LINES = {
     **golden.COMMANDS,
     "check": "mine.py --seeds 2",
-    "reproduce": "lu2021.rate --seeds 2",
+    "reproduce": "beyond.entropy_bound --seeds 2",
 }
 NAMES = sorted(questions())
 

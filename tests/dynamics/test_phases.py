@@ -10,6 +10,7 @@ from attnlab.dynamics import (
     Separation,
     alignment,
     at_loss,
+    falling_share,
     phases,
     rank_agreement,
     separation,
@@ -62,6 +63,18 @@ def test_rank_agreement_is_spearman():
     assert np.allclose(found.values, expected)
     constant = xr.DataArray(np.ones(30), dims="step")
     assert np.isnan(float(rank_agreement(constant, constant)))
+
+
+def test_a_share_of_falling_increments_sees_what_a_rank_correlation_does_not():
+    values = xr.DataArray(
+        [[0.0, -1.0, -2.0, 5.0, 6.0], [np.nan] * 5, [0.0, np.nan, np.nan, 1.0, 0.0]],
+        dims=("word", "step"),
+    )
+    assert falling_share(values).values.tolist()[::2] == [0.5, 1.0]
+    assert np.isnan(float(falling_share(values)[1]))
+    both_fall = xr.DataArray([3.0, 2.0, 1.0], dims="step")
+    assert float(rank_agreement(both_fall, both_fall**2)) == 1.0
+    assert float(falling_share(both_fall)) == 1.0
 
 
 def test_alignment_from_the_definition():

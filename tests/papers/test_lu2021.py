@@ -13,13 +13,18 @@ from attnlab import AttnlabError
 from attnlab.papers import claims
 from attnlab.papers.lu2021.ablation_sweeps import ablation
 from attnlab.papers.lu2021.capacity import falls
+from attnlab.papers.lu2021.context import at_fallen_loss, loss_left
 from attnlab.papers.lu2021.figures import far_figures, phase_figure, phase_table, sen_relation
+from attnlab.papers.lu2021.promotion import growth
+from attnlab.papers.lu2021.reduced_tl import run_predicted
 from attnlab.papers.lu2021.runs import train_topic
 from attnlab.papers.lu2021.settings import TopicSettings
 from attnlab.papers.lu2021.sweeps import (
+    LEAST_DIP,
+    RandomLabels,
     Reference,
     Relation,
-    log_agreement,
+    TwoLayerRuns,
     predicted_errors,
     reference,
     starts,
@@ -73,13 +78,57 @@ def test_the_reduced_model_is_compared_at_equal_steps():
     assert not unsettled[Reference.settled].item()
 
 
-def test_agreement_is_weighed_in_log_time():
-    step = np.arange(0, 5001, 20)
-    dip = np.where(step < 200, -step, step - 400.0)  # a score that falls early ...
-    data = xr.Dataset(
-        {"score": ("step", dip), "norm": ("step", step.astype(float))}, {"step": step}
-    )  # ... with no norm
-    assert float(log_agreement(data)) < 0.99
+def test_growth_with_a_part_frozen_is_compared_where_the_loss_has_halved():
+    step = np.arange(0, 5)
+    norm = xr.DataArray(
+        [[0, 1, 2, 3, 4], [0, 0.5, 1, 3, 8], [0, 0, 0, 0, 0]],
+        {"setting": ["full", "keys frozen", "embeddings frozen"], "step": step},
+        ("setting", "step"),
+    ).astype(float)
+    loss = xr.DataArray([1.0, 0.8, 0.5, 0.1, 0.01], {"step": step}, ("step",))
+    table = xr.Dataset({"mean_norm": norm, "mean_score": norm, "loss": loss.broadcast_like(norm)})
+    table = xr.concat([table, table + 7], dim=xr.DataArray([4, 5], dims="seed", name="seed"))
+    table["loss"] = table.loss.where(table.seed == 4)  # the other run failed
+    data = {"ablation": table}
+    assert growth("norm")(data).values.tolist()[0] == 0.5
+    assert growth("score")(data).values.tolist()[0] == 0.0
+    assert np.isnan(growth("norm")(data).values[1])
+    assert growth("norm", next_seed=True)(data).values.tolist()[0] == 1.0
+
+
+def test_a_run_is_predicted_if_all_its_words_are():
+    word = ["a", "b"]
+    dims, coords = ("seed", "word"), {"seed": range(5), "word": word}
+    late = [[0.01, 0.03], [0.01, 0.05], [0.01, np.inf], [0.01, 0.02], [np.nan, np.nan]]
+    off = [[0.1, 0.1], [0.1, 0.1], [0.1, 0.1], [0.2, 0.1], [np.nan, np.nan]]
+    loss = [[1.0], [1.0], [1.0], [1.0], [np.nan]]
+    table = xr.Dataset(
+        {"onset_error": (dims, late), "final_error": (dims, off), "loss": (("seed", "step"), loss)},
+        coords,
+    )
+    found = run_predicted(TwoLayerRuns.onset_error, TwoLayerRuns.final_error)
+    np.testing.assert_array_equal(found({"two-layer runs": table}).values, [1, 0, 0, 0, np.nan])
+    unsettled = table.assign(final_error=table.final_error * np.nan)
+    assert found({"two-layer runs": unsettled}).values.tolist()[:2] == [1, 0]
+
+
+def test_the_loss_that_is_left_when_the_context_is_the_words():
+    step = np.arange(3)
+    share = xr.DataArray(
+        [[[0.1, 0.6, 0.9], [0.1, 0.2, 0.3]]],
+        {"seed": [0], "word": ["a", "b"], "step": step},
+        ("seed", "word", "step"),
+    )
+    loss = xr.DataArray([[2.0, 1.5, 1.0]], {"seed": [0], "step": step}, ("seed", "step"))
+    data = {"labels at random": xr.Dataset({"context_share": share, "loss": loss})}
+    # One word never makes up half of the context.
+    assert loss_left(RandomLabels)(data).values.tolist() == [[0.75, 0.0]]
+    at_fallen = at_fallen_loss(RandomLabels, RandomLabels.context_share)(data).values
+    assert 0.1 < at_fallen[0, 0] < 0.6
+
+
+def test_a_dip_from_a_third_of_the_start_is_nine_times_less_deep():
+    assert np.isclose(LEAST_DIP[0.3] / LEAST_DIP[0.1], 9)
 
 
 def test_settings_are_checked_at_once():
@@ -87,6 +136,10 @@ def test_settings_are_checked_at_once():
         AttnlabError, match="head='cubic': expected one of fixed, linear, two_layer, deep"
     ):
         TopicSettings(head="cubic")
+    with pytest.raises(AttnlabError, match="frozen_context=True without reach"):
+        TopicSettings(frozen_context=True)
+    with pytest.raises(AttnlabError, match="expected plain descent with a fixed or linear head"):
+        TopicSettings(loss_floor=1e-9, head="two_layer")
     with pytest.raises(AttnlabError, match="record='all'"):
         TopicSettings(record="all")
     with pytest.raises(AttnlabError, match="rows=0"):
@@ -111,6 +164,13 @@ def test_contextual_runs_record_what_others_do():
     # Starts are paired.
     assert float(conv.query_norm) == pytest.approx(float(plain.query_norm), rel=1e-12)
     assert float(conv.loss[-1]) < float(conv.loss[0])
+    frozen = train_topic(
+        TopicSettings(**TINY, record="curves", reach=1, frozen_context=True), context
+    )
+    assert float(frozen.loss[-1]) < float(frozen.loss[0])
+    # What stands in front of a word's own key is C₀ q, and of its embedding nothing.
+    assert float(frozen.query_norm) != pytest.approx(float(conv.query_norm), rel=1e-3)
+    np.testing.assert_allclose(frozen.norm, frozen.embedding_norm, rtol=1e-12)
 
 
 def test_an_order_of_heads_is_unknown_where_a_run_failed_and_unasked_where_none_was_made():
@@ -135,9 +195,11 @@ def test_runs_in_which_nothing_happens_are_judged_and_drawn():
         unknown = [name for name in names if any(part in name for part in nothing)]
         data[label] = one.assign({name: one[name].astype(float).where(False) for name in unknown})
         if "depth" in one:
-            data[label] = data[label].assign(dip=0.0 * one["depth"])
+            data[label] = data[label].assign(depth=0.0 * one["depth"])
+            if "dip" in one:
+                data[label] = data[label].assign(dip=0.0 * one["depth"])
     drawn = [claim for claim in OWN if set(claim.sweeps) <= {reference, starts}]
-    assert len(drawn) == 8
+    assert len(drawn) == 7
     for claim in drawn:
         assert claim.judge(data)["verdict"] != "not run"
         assert claim.figures is not None

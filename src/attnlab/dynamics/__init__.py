@@ -1,5 +1,6 @@
 """Dynamics of training: the theory's laws and predictions as functions of recorded data."""
 
+from attnlab.dynamics._context import InContext
 from attnlab.dynamics._laws import (
     Balance,
     QueryBalance,
@@ -16,12 +17,20 @@ from attnlab.dynamics._phases import (
     alignment,
     area_under_curve,
     at_loss,
+    falling_share,
     phases,
     rank_agreement,
     separation,
     suppression,
 )
-from attnlab.dynamics._rates import log_slope, loss_exponent, onset_time, score_rate, score_slowdown
+from attnlab.dynamics._rates import (
+    at_times,
+    log_slope,
+    loss_exponent,
+    onset_time,
+    score_rate,
+    score_slowdown,
+)
 from attnlab.dynamics._reduced import ReducedModel, reduced_descent, reduced_flow
 from attnlab.dynamics._sen import SenTerms, Surroundings, identity_error, sen_error, sen_norm
 from attnlab.dynamics._text import (
@@ -37,6 +46,7 @@ from attnlab.dynamics._text_purity import class_counts, excess_purity, purity
 
 __all__ = [
     "Balance",
+    "InContext",
     "QueryBalance",
     "ReducedModel",
     "ScoreSum",
@@ -45,18 +55,20 @@ __all__ = [
     "Surroundings",
     "alignment",
     "at_loss",
+    "at_times",
     "attended",
     "balance_error",
     "competition",
     "excess_purity",
+    "falling_share",
     "identity_error",
     "loss_exponent",
     "onset_time",
     "order_in_step",
     "phases",
     "purity",
-    "query_balance_error",
     "rank_agreement",
+    "query_balance_error",
     "reduced_descent",
     "reduced_flow",
     "score_rate",

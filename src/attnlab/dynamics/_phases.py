@@ -79,8 +79,23 @@ def separation(
     return xr.apply_ufunc(area, values, labelled, input_core_dims=[[dim], [dim]], vectorize=True)
 
 
+def falling_share(values: xr.DataArray, dim: str = "step") -> xr.DataArray:
+    """Share of the increments between recorded steps that are negative; nan without increments.
+
+    0 for values that never fall.
+
+    >>> float(falling_share(xr.DataArray([0.0, -1.0, 1.0, 2.0, 2.0], dims="step")))
+    0.25
+    """
+    change = values.diff(dim)
+    known = change.notnull().sum(dim)
+    return (change < 0).sum(dim) / known.where(known > 0)
+
+
 def rank_agreement(first: xr.DataArray, second: xr.DataArray, dim: str = "step") -> xr.DataArray:
     """Spearman's rank correlation along training: 1 if both always rise and fall together.
+
+    It does not see direction: it is 1 also where both only fall (`falling_share`).
 
     >>> s = xr.DataArray([0.0, 1.0, 4.0], dims="step")
     >>> float(rank_agreement(s, s**2))

@@ -125,6 +125,36 @@ def score_slowdown(
     return (slopes[1] / slopes[0]).rename("score_slowdown")
 
 
+def at_times(values: xr.DataArray, elapsed: xr.DataArray, times: Any) -> xr.DataArray:
+    """Values recorded at steps, at common times τ > 0: each run has its own ``elapsed`` time per step.
+
+    Interpolated linearly in log τ between recorded steps; nan outside of them. The dimension ``step``
+    becomes ``time``.
+
+    >>> elapsed = xr.DataArray([0.0, 1.0, 100.0], dims="step")
+    >>> at_times(xr.DataArray([5.0, 0.0, 2.0], dims="step"), elapsed, [1.0, 10.0, 1e3]).values.tolist()
+    [0.0, 1.0, nan]
+    """
+    at = np.asarray(times, np.float64)
+
+    def read(column: ndarray, clock: ndarray) -> ndarray:
+        known = (clock > 0) & np.isfinite(column)
+        if known.sum() < 2:
+            return np.full(len(at), np.nan)
+        log = np.log(clock[known])
+        return np.interp(np.log(at), log, column[known], left=np.nan, right=np.nan)
+
+    found = xr.apply_ufunc(
+        read,
+        values,
+        elapsed,
+        input_core_dims=[["step"], ["step"]],
+        output_core_dims=[["time"]],
+        vectorize=True,
+    )
+    return found.assign_coords(time=at)
+
+
 def _clock(values: xr.DataArray, time: Any) -> tuple[str, xr.DataArray]:
     """The dimension of time, and the time of its rows."""
     dim = next((d for d in ("time", "step") if d in values.dims), None)

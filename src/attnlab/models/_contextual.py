@@ -24,7 +24,8 @@ class ContextualAttention(eqx.Module):
     - ``kernel`` C: (2·reach + 1, d, d), for δ from −reach to reach; a sentence is padded with
       zeros.
 
-    With ``C_0`` the identity and no neighbours this is ``WordAttention``.
+    With ``contextual_keys`` the keys pass through the same kernel: the score of position i is
+    ``q·Σ_δ κ_{w(i+δ)} C_δ``. With ``C_0`` the identity and no neighbours this is ``WordAttention``.
     """
 
     embeddings: Float[Array, "words d"]
@@ -32,23 +33,50 @@ class ContextualAttention(eqx.Module):
     query: Float[Array, "k"]
     kernel: Float[Array, "width d d"]
     head: AbstractHead
+    contextual_keys: bool = eqx.field(static=True, default=False)
 
     def scores(self) -> Float[Array, "words"]:
-        """``s_w = q·κ_w`` of every word."""
-        return self.keys @ self.query
+        """``s_w = q·κ_w`` of every word; of contextual keys the word's own part, ``q·(κ_w C_0)``."""
+        return self.keys @ self.own_query()
+
+    def own_query(self) -> Float[Array, "k"]:
+        """The query that a word's own key meets: q, or ``C_0 q`` with contextual keys."""
+        if not self.contextual_keys:
+            return self.query
+        return self.kernel[self.kernel.shape[0] // 2] @ self.query
+
+    def position_scores(
+        self, words: Int[Array, "sentences length"]
+    ) -> Float[Array, "sentences length"]:
+        """The score of every position."""
+        if not self.contextual_keys:
+            return self.scores()[words]
+        reach, length = self.kernel.shape[0] // 2, words.shape[1]
+        parts = (self.keys @ (self.kernel @ self.query).T)[words]
+        padded = jnp.pad(parts, ((0, 0), (reach, reach), (0, 0)))
+        return sum(
+            (padded[:, k : k + length, k] for k in range(2 * reach + 1)),
+            start=jnp.zeros_like(parts[:, :, 0]),
+        )
 
     def outputs(self, words: Int[Array, "length"]) -> Float[Array, "length d"]:
         """``h_i`` of one sentence, from the equation."""
-        reach, length = self.kernel.shape[0] // 2, words.shape[0]
-        nu = jnp.pad(self.embeddings[words], ((reach, reach), (0, 0)))
+        return self._convolved(self.embeddings[words])
+
+    def _convolved(self, rows: Float[Array, "length d"]) -> Float[Array, "length d"]:
+        reach, length = self.kernel.shape[0] // 2, rows.shape[0]
+        padded = jnp.pad(rows, ((reach, reach), (0, 0)))
         return sum(
-            (nu[k : k + length] @ c for k, c in enumerate(self.kernel)),
-            start=jnp.zeros_like(nu[:length]),
+            (padded[k : k + length] @ c for k, c in enumerate(self.kernel)),
+            start=jnp.zeros_like(rows),
         )
 
     def __call__(self, words: Int[Array, "length"]) -> Float[Array, "classes"]:
         """Logits of one sentence, straight from the equation: a slow oracle."""
-        attention = jax.nn.softmax(self.scores()[words])
+        keys = self.keys[words]
+        if self.contextual_keys:
+            keys = self._convolved(keys)
+        attention = jax.nn.softmax(keys @ self.query)
         return self.head(attention @ self.outputs(words))
 
 
@@ -61,7 +89,7 @@ def contextual_logits(
     each position ``j`` gets the attention of the positions ``j − δ`` that see it: ``Σ_j Σ_δ a_{j−δ}
     (ν_{w(j)} C_δ P)``.
     """
-    attention = jax.nn.softmax(model.scores()[words], axis=1)
+    attention = jax.nn.softmax(model.position_scores(words), axis=1)
     reach, length = model.kernel.shape[0] // 2, words.shape[1]
     padded = jnp.pad(attention, ((0, 0), (reach, reach)))
     # seen[n, j, k] = a_{j−δ} with δ = k − reach: the attention of the position that sees j at k.
@@ -85,8 +113,14 @@ class ContextualConfig:
 
     base: WordAttentionConfig
     reach: int = 1
+    contextual_keys: bool = False
 
     def __post_init__(self):
+        if self.contextual_keys and self.base.key_dim != self.base.embedding_dim:
+            raise AttnlabError(
+                f"contextual keys of {self.base.key_dim} numbers, embeddings of "
+                f"{self.base.embedding_dim}: one kernel for both expects key_dim = embedding_dim"
+            )
         if self.reach < 0:
             raise AttnlabError(f"reach={self.reach}: expected 0 or more neighbours to each side")
 
@@ -98,4 +132,6 @@ class ContextualConfig:
         kernel = jax.random.uniform(
             jax.random.fold_in(key, 4), (width, d, d), jnp.float64, -bound, bound
         )
-        return ContextualAttention(plain.embeddings, plain.keys, plain.query, kernel, plain.head)
+        return ContextualAttention(
+            plain.embeddings, plain.keys, plain.query, kernel, plain.head, self.contextual_keys
+        )

@@ -41,6 +41,7 @@ from attnlab.training._loop import (
 )
 from attnlab.training._optimizers import (
     Descent,
+    GradientDescent,
     GradientFlow,
     as_optimizer,
     without_step_size,
@@ -218,6 +219,8 @@ def drive(
         "batch_of_runs": 1,
         **attrs,
     }
+    if isinstance(rule, GradientDescent) and rule.loss_floor is not None:
+        about["loss_floor"] = rule.loss_floor
     total = len(settings.seeds) * max(settings.steps, 1)
     with interruptible() as interrupt, progress_bar(settings.progress, "training", total) as bar:
         if isinstance(rule, GradientFlow):

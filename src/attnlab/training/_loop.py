@@ -18,7 +18,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from attnlab._errors import AttnlabError
-from attnlab.training._optimizers import Descent
+from attnlab.training._optimizers import Descent, step_of
 from attnlab.training._probes import (
     AbstractProbe,
     Moment,
@@ -186,9 +186,10 @@ def _moved(rules: Rules, run: Run, fixed: Fixed, shared: Shared) -> Run:
     """Take one step with the current gradient, and evaluate there; a fresh run only evaluates."""
     # Some of Optax's rules mix their integer counters with floats.
     with jax.numpy_dtype_promotion("standard"):
-        rule = rules.optimizer.transformation(shared.step_size)
+        step_size = step_of(rules.optimizer, shared.step_size, run.evaluation.loss)
+        rule = rules.optimizer.transformation(step_size)
         update, state = rule.update(run.evaluation.gradient, run.optimizer, run.trained)
-    transition = Transition(_moment(rules, run, fixed, shared), update, shared.step_size)
+    transition = Transition(_moment(rules, run, fixed, shared), update, step_size)
     after = (
         optax.apply_updates(run.trained, update),
         state,

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+import jax.numpy as jnp
 import optax
 
 from attnlab._errors import AttnlabError
@@ -28,18 +29,25 @@ class GradientDescent:
     """``θ ← θ − step_size·(∂L/∂θ + weight_decay·θ)``; SGD with minibatches.
 
     Optionally with heavy-ball or Nesterov momentum.
+
+    ``loss_floor``: the step is ``step_size / max(L, loss_floor)``, L the loss of the step's sentences.
+    Where the loss falls like 1/τ, time then grows exponentially with the steps; record it with the
+    probe ``Elapsed``.
     """
 
     step_size: float = 0.1
     momentum: float = 0.0
     nesterov: bool = False
     weight_decay: float = 0.0
+    loss_floor: float | None = None
 
     def __post_init__(self):
         check_positive("step_size", self.step_size)
         if not 0 <= self.momentum < 1:
             raise AttnlabError(f"momentum={self.momentum}: expected 0 ≤ momentum < 1")
         check_weight_decay(self.weight_decay)
+        if self.loss_floor is not None:
+            check_positive("loss_floor", self.loss_floor)
 
     @property
     def linear(self) -> bool:
@@ -116,6 +124,13 @@ class GradientFlow:
 
 
 Descent = GradientDescent | Adam | OptaxOptimizer
+
+
+def step_of(rule: Descent, step_size: Any, loss: Any) -> Any:
+    """The size of a step at this loss."""
+    if not isinstance(rule, GradientDescent) or rule.loss_floor is None:
+        return step_size
+    return step_size / jnp.maximum(loss, rule.loss_floor)
 
 
 def without_step_size(rule: Descent) -> Descent:

@@ -282,6 +282,39 @@ class GradientNorm(InstantProbe):
 
 
 @dataclass(frozen=True)
+class Elapsed(AbstractProbe):
+    """``elapsed``: the time τ, the sum of all steps' sizes, where these are not all equal."""
+
+    @property
+    def dims(self) -> Dims:
+        """One number."""
+        return {"elapsed": ()}
+
+    @property
+    def every_step(self) -> bool:
+        """True: it is a sum over all steps."""
+        return True
+
+    @property
+    def needs_context(self) -> bool:
+        """No."""
+        return False
+
+    def initial(self, moment: Moment) -> Array:
+        """Zero."""
+        return jnp.zeros_like(moment.evaluation.loss)
+
+    def follow(self, memory: Array, transition: Transition) -> Array:
+        """Add one step."""
+        return memory + transition.step_size
+
+    def measure(self, memory: Array, moment: Moment) -> dict[str, Array]:
+        """The sum."""
+        del moment
+        return {"elapsed": memory}
+
+
+@dataclass(frozen=True)
 class Measure(InstantProbe):
     """A user-defined quantity: ``function(model) → array``, traced by JAX.
 

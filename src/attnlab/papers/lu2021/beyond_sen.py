@@ -14,6 +14,7 @@ from attnlab.lab import (
     Data,
     Grid,
     Measure,
+    Provenance,
     Scale,
     Source,
     Sweep,
@@ -30,21 +31,35 @@ from attnlab.report import Figure, band_figure, heat_table, menu_figure, number
 if TYPE_CHECKING:
     import xarray as xr
 
+_SEEDS = 8  # of each setting, at least
 SURVIVES = 0.01  # largest median error with which the relation is said to hold
 _MOSTLY = 0.05  # an error up to here is called kept in part
 _OWN = "as in the paper"
 _ARMS: dict[str, dict[str, Any]] = {
     _OWN: {},
     "three layers, tanh": {"head": "deep"},
+    "trained query": {"trained": ("embeddings", "keys", "query")},
+    "dictionary of 320": {"dictionary": 320},
+    "dictionary of 80": {"dictionary": 80},
+    "dictionary of 20": {"dictionary": 20},
     "dictionary no larger than the topics": {"dictionary": 8},
     "three topic words in a sentence": {"topic_words_in_sentence": 3},
     "unequal topics": {"topic_probabilities": (0.55, 0.25, 0.15, 0.05)},
     "topic words as noise": {"topic_noise": 0.05},
     "contextual inputs": {"reach": 1},
+    "contextual inputs and keys, frozen": {"reach": 1, "frozen_context": True},
     "minibatches of 70": {"batch_size": 70},
     "momentum 0.9": {"momentum": 0.9},
     "weight decay 1e-3": {"weight_decay": 1e-3},
     "Adam": ADAM,
+}
+_PILOT = Provenance("after", "2026-11-19", "seeds 0 and 1")
+_LATER = {  # rows that were added then
+    "trained query",
+    "dictionary of 320",
+    "dictionary of 80",
+    "dictionary of 20",
+    "contextual inputs and keys, frozen",
 }
 
 
@@ -63,7 +78,7 @@ class Beyond(Table, label="beyond"):
 def _grid(scale: Scale, seeds: int) -> Grid:
     base = MIDDLE[scale] | {"record": "curves"}
     arms = {name: base | arm for name, arm in _ARMS.items()}
-    return Grid(arms, max(1, seeds // 4) if scale == "quick" else seeds)
+    return Grid(arms, max(seeds, _SEEDS))
 
 
 def _measure(arms: Data) -> Data:
@@ -83,7 +98,12 @@ beyond = Sweep("beyond", WORK, _grid, _measure, (Beyond,))
 
 
 def _survives(name: str, measure: Measure) -> Criterion:
-    return Criterion(f"{name}: median error", measure, pooled_median <= SURVIVES)
+    return Criterion(
+        f"{name}: median error",
+        measure,
+        pooled_median <= SURVIVES,
+        provenance=_PILOT if name in _LATER else None,
+    )
 
 
 def _of_setting(name: str) -> Criterion:
@@ -183,7 +203,9 @@ claim = Claim(
     ),
     how_measured="Relative error of the plain form for topic words with s > 0.05, median over "
     "steps, words and seeds; the relation is said to survive where it is at most "
-    f"{100 * SURVIVES:g} %.",
+    f"{100 * SURVIVES:g} %. Contextual inputs: attention over a convolution of neighbouring words, "
+    "trained; and one that is frozen and acts on keys and embeddings, whose own part belongs to the "
+    "query and the head. A trained query counts with its initial |q|.",
     refuted_by="Nothing: every setting has its own verdict.",
     table=True,
     figures=figures,

@@ -18,6 +18,7 @@ from attnlab._errors import AttnlabError
 from attnlab.data import Corpus, TopicTask
 from attnlab.dynamics import (
     Balance,
+    InContext,
     QueryBalance,
     ReducedModel,
     ScoreSum,
@@ -44,6 +45,7 @@ from attnlab.training import (
     Adam,
     At,
     Attention,
+    Elapsed,
     Every,
     GradientDescent,
     InstantProbe,
@@ -157,14 +159,17 @@ def train_topic(settings: TopicSettings, context: RunContext) -> xr.Dataset:
 
 
 def _rule(s: TopicSettings):
-
     if s.optimizer == "adam":
         return Adam(s.step_size, weight_decay=s.weight_decay)
-    return GradientDescent(s.step_size, momentum=s.momentum, weight_decay=s.weight_decay)
+    return GradientDescent(
+        s.step_size,
+        momentum=s.momentum,
+        weight_decay=s.weight_decay,
+        loss_floor=s.loss_floor,
+    )
 
 
 def _probes(s: TopicSettings) -> list[AbstractProbe]:
-
     probes: list[AbstractProbe] = [Loss(), Accuracy("test"), Scores(), Norms()]
     if s.record == "laws":
         probes += [SenTerms(), ScoreSum(), Balance(), QueryBalance()]
@@ -174,6 +179,10 @@ def _probes(s: TopicSettings) -> list[AbstractProbe]:
         probes += [Attention(), Separation()]
     if s.surroundings:
         probes.append(Surroundings())
+    if s.context:
+        probes.append(InContext())
+    if s.loss_floor is not None:
+        probes.append(Elapsed())
     return probes
 
 
@@ -196,9 +205,9 @@ def predictions(
     ``predicted_score``, ``_norm``, ``_attention``, ``_loss``; and ``halved_score``, the same with
     half of the words beside a topic word, which must be seen to be wrong.
     """
-
     ids = task.topic_word_ids
     steps = data.step.values
+    times = steps * s.step_size if s.loss_floor is None else data.elapsed.values
     frequency = corpus.sentence_frequency[ids] / len(corpus)
     if frequency.min() == 0:
         missing = corpus.vocabulary[ids[int(np.argmin(frequency))]]
@@ -215,11 +224,7 @@ def predictions(
             others=others,
         )
         if s.head in ("fixed", "linear"):
-            theory = (
-                reduced_flow(model, steps * s.step_size)
-                .rename(time="step")
-                .assign_coords(step=steps)
-            )
+            theory = reduced_flow(model, times).rename(time="step").assign_coords(step=steps)
             if not bool(theory.success):
                 raise AttnlabError(
                     "the reduced model's integrator gave up: no prediction to compare with"
@@ -277,10 +282,12 @@ class Look(InstantProbe):
     """What is recorded of the first ``words`` words, as word attention records it.
 
     ``norm`` is that of the word's own part of the convolution's output, ``ν_w C_0``: what the
-    attention acts on in place of an embedding. ``embedding_norm`` is |ν_w|.
+    attention acts on in place of an embedding; of a frozen convolution |ν_w|, since ``C_0`` then
+    belongs to head and query. ``embedding_norm`` is |ν_w|.
     """
 
     words: int
+    frozen: bool = False
 
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:
@@ -297,10 +304,10 @@ class Look(InstantProbe):
         model: Any = moment.model()
         scores = model.scores()
         outputs = model.embeddings @ model.kernel[model.kernel.shape[0] // 2]
-        norms = jnp.linalg.norm(outputs, axis=1)
+        norms = jnp.linalg.norm(model.embeddings if self.frozen else outputs, axis=1)
         data: Any = moment.data
         sentences = data.data["words"]
-        weights = jax.nn.softmax(scores[sentences], axis=1)
+        weights = jax.nn.softmax(model.position_scores(sentences), axis=1)
         held = jnp.arange(self.words)[:, None, None] == sentences[None].astype(jnp.int64)
         present = jnp.sum(jnp.any(held, axis=2), axis=1, dtype=scores.dtype)
         attention = jnp.sum(jnp.where(held, weights[None], 0), axis=(1, 2)) / present
@@ -326,19 +333,18 @@ def _contextual_loss(model: ContextualAttention, batch: dict[str, Array]) -> Arr
 
 
 def _moving(parts: tuple[str, ...]):
-    """A filter for the parts that move: those that are named, and the convolution."""
+    """A filter for the parts that move."""
 
     def chosen(model: ContextualAttention) -> ContextualAttention:
-        return jax.tree_util.tree_map_with_path(
-            lambda path, _: path[0].name in (*parts, "kernel"), model
-        )
+        return jax.tree_util.tree_map_with_path(lambda path, _: path[0].name in parts, model)
 
     return chosen
 
 
 def train_contextual(s: TopicSettings, task: TopicTask, keys: Any, rule: Any, root_seed: int):
     """The trajectory of one run, with the names of ``train``."""
-    config = ContextualConfig(word_config(s), s.reach or 0)
+    config = ContextualConfig(word_config(s), s.reach or 0, contextual_keys=s.frozen_context)
+    parts = config.base.trained_parts
 
     def sentences(count: int, key: Any) -> dict[str, np.ndarray]:
         words, labels = task.sample_sequences(count, key=key)
@@ -352,16 +358,16 @@ def train_contextual(s: TopicSettings, task: TopicTask, keys: Any, rule: Any, ro
         steps=s.steps,
         seeds=[s.seed],
         optimizer=rule,
-        record=[Loss(), Look(count)],
+        record=[Loss(), Look(count, s.frozen_context)],
         when=Every(max(1, s.steps // s.rows)),
         batch_size=s.batch_size,
         splits={"test": sentences(s.test_sentences, keys[1])},
-        trained=_moving(config.base.trained_parts),
+        trained=_moving(parts if s.frozen_context else (*parts, "kernel")),
         root_seed=root_seed,
         dtype=s.dtype,
         progress=False,
     )
-    query = run.model(s.seed).query
+    query = jax.tree.map(jnp.asarray, run.model(s.seed)).own_query()
     names = xr.DataArray(list(task.vocabulary[:count]), dims="word")
     run.data.coords["word"] = names
     run.data["query_norm"] = ("seed", [float(jnp.linalg.norm(query))])

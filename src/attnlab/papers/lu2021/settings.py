@@ -28,8 +28,12 @@ class TopicSettings:
       many steps are recorded.
     - ``predict``: the reduced model's prediction beside what training did, with m halved too, as a
       control; ``ending``: final scores and norms of all words.
+    - ``context``: how much of the context each topic word makes up.
+    - ``loss_floor``: the step is ``step_size / max(loss, loss_floor)``, so that descent reaches far
+      times; the time of each row is recorded.
     - ``reach``: attention acts on a convolution over so many neighbours to each side, itself
-      trained, instead of on single words.
+      trained, instead of on single words; with ``frozen_context`` the convolution is frozen and
+      acts on the keys as well.
     """
 
     arm: str = ""
@@ -59,9 +63,12 @@ class TopicSettings:
     dtype: str = "float64"
     record: str = "laws"
     surroundings: bool = False
+    context: bool = False
+    loss_floor: float | None = None
     predict: bool = False
     ending: bool = False
     reach: int | None = None
+    frozen_context: bool = False
 
     def __post_init__(self):
         for name, allowed in (
@@ -91,6 +98,12 @@ class TopicSettings:
             raise AttnlabError(
                 f"momentum={self.momentum}: Adam has its own; use optimizer='descent' with momentum"
             )
+        if self.loss_floor is not None and (self.optimizer == "adam" or self.head == "two_layer"):
+            raise AttnlabError(
+                f"loss_floor={self.loss_floor}: expected plain descent with a fixed or linear head"
+            )
+        if self.frozen_context and self.reach is None:
+            raise AttnlabError("frozen_context=True without reach: give reach=1, a convolution")
         if isinstance(self.trained, str):
             raise AttnlabError(
                 f"trained={self.trained!r}: give a tuple of parts, as ('{self.trained}',)"

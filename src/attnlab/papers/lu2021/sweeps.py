@@ -18,7 +18,14 @@ _HEAD_NAMES = {"fixed": "fixed head", "linear": "linear head", "two_layer": "two
 OTHERS = 20  # words besides a topic word in a sentence of the reference task
 ADAM = {"optimizer": "adam", "step_size": 0.01}
 LEAST_SCORE = 0.05  # scores from which the reduced model's relative error is spoken of
-LEAST_DIP = 1e-3  # a score that falls farther than this has dipped
+# A score that falls farther than this has dipped, by the standard deviation of the initial
+# embeddings. A dip is ½|q|²(ν₀·g/|g|)² deep (docs/theory.md#a6): a third of the standard deviation
+# makes it nine times less.
+LEAST_DIP = {0.1: 1e-3 / 9, 0.3: 1e-3, 1.0: 1e-3}
+# Runs of which one may miss while an exact interval proves a share of 0.75, or of 0.95; and runs of
+# which six may miss while it proves 0.8.
+ENOUGH, PLENTY, MANY = 20, 110, 64
+_SHORT, _FEW = "short sentences", 5  # words besides a topic word where many runs are made
 
 # Quick runs are smaller, not shorter: sentences and dictionary shrink, words per sentence and steps
 # stay, since what is claimed of the end of training needs its steps. Theory's error falls with the
@@ -70,18 +77,13 @@ class Relation(Table):
     score_sum_error = variable("|Σs| / Σ|s| over all words", optional=True)
 
 
-class Reference(Relation, label="reference"):
-    """The reference task under each head, with what the reduced model predicts of it."""
+class Predicted(Relation):
+    """What the reduced model predicts of a run from its start, and how far that is from training."""
 
-    attention = variable("attention on a topic word in its own sentences")
-    separation_score = variable("AUC of scores, topic against other words")
-    separation_norm = variable("AUC of norms, topic against other words")
     predicted_score = variable("score that the reduced model predicts")
     predicted_norm = variable("norm that it predicts")
     predicted_attention = variable("attention that it predicts")
     predicted_loss = variable("loss that it predicts")
-    rank_agreement = variable("Spearman's correlation of score and norm along training")
-    dip = variable("whether the score falls below its start first")
     onset = variable("step at which a score reaches half of its last value")
     predicted_onset = variable("the same, predicted")
     settled = variable("whether the loss has fallen to 0.1 at the last step")
@@ -91,6 +93,23 @@ class Reference(Relation, label="reference"):
     halved_score_error = variable("as score_error, m halved")
     halved_final_error = variable("as final_error, m halved")
     halved_onset_error = variable("as onset_error, m halved")
+
+
+class Reference(Predicted, label="reference"):
+    """The reference task under each head, with what the reduced model predicts of it."""
+
+    attention = variable("attention on a topic word in its own sentences")
+    separation_score = variable("AUC of scores, topic against other words")
+    separation_norm = variable("AUC of norms, topic against other words")
+    score_falls = variable("share of the score's increments between rows that are negative")
+    norm_falls = variable("share of the norm's increments between rows that are negative")
+    depth = variable("lowest score less the first")
+    context_share = variable("share of a topic word in the contexts of its sentences")
+    context_ratio = variable("|a ν| of a topic word over |c|, mean over its sentences")
+
+
+class TwoLayerRuns(Predicted, label="two-layer runs"):
+    """Many runs under the two-layer head; at quick scale of a task with few other words."""
 
 
 class Endings(Table, label="endings"):
@@ -109,13 +128,11 @@ class UnderAdam(Relation, label="Adam"):
 def _reference_grid(scale: Scale, seeds: int) -> Grid:
     rows = 200 if scale == "paper" else 100
     base = {"record": "relation", "surroundings": True, "predict": True, "rows": rows}
+    base |= {"context": True}
     # The longest first, so that no process waits at the end.
     arms = {head: base | {"head": head, "ending": True} for head in reversed(HEADS)}
     arms["Adam"] = SMALL[scale] | {"record": "relation", "surroundings": True, "steps": 2500} | ADAM
-    counts = dict.fromkeys(arms, fewer(scale, seeds))
-    if scale == "quick":
-        counts["two_layer"] = max(1, seeds // 4)  # its steps take three times as long
-    return Grid(arms, counts)
+    return Grid(arms, fewer(scale, seeds))
 
 
 def _measure_reference(arms: Data) -> Data:
@@ -123,18 +140,17 @@ def _measure_reference(arms: Data) -> Data:
         Reference.attention,
         Reference.separation_score,
         Reference.separation_norm,
-        Reference.predicted_score,
-        Reference.predicted_norm,
-        Reference.predicted_attention,
-        Reference.predicted_loss,
+        Reference.context_share,
+        Reference.context_ratio,
     )
     heads, endings = [], []
     for head in HEADS:
         run = arms[head]
-        found = measure_relation(run).merge(predicted_errors(run))
-        found[Reference.rank_agreement] = log_agreement(run)
-        found[Reference.dip] = dips(run).dip.where(finished(run))
-        heads.append(found.merge(run[[*map(str, recorded)]]))
+        found = measure_prediction(run).merge(run[[*map(str, recorded)]])
+        found[Reference.score_falls] = al.dynamics.falling_share(run.score)
+        found[Reference.norm_falls] = al.dynamics.falling_share(run.norm)
+        found[Reference.depth] = dips(run, 0.1).depth.where(finished(run))
+        heads.append(found)
         endings.append(measure_endings(run))
     return {
         Reference.label: al.lab.side_by_side(heads, "head", HEADS),
@@ -148,6 +164,22 @@ reference = Sweep(
 )
 
 
+def _two_layer_grid(scale: Scale, seeds: int) -> Grid:
+    # The prediction's error goes with the number of other words over that of sentences.
+    base = {"record": "curves", "predict": True, "head": "two_layer"}
+    few = {"noise_words": _FEW, "sentences": 1000, "test_sentences": 200, "dictionary": 500}
+    arms = {"reference": base} if scale == "paper" else {_SHORT: base | few}
+    return Grid(arms, max(seeds, MANY))
+
+
+def _measure_two_layer(arms: Data) -> Data:
+    ((name, run),) = arms.items()
+    return {TwoLayerRuns.label: measure_prediction(run, _FEW if name == _SHORT else OTHERS)}
+
+
+two_layer = Sweep("two-layer", WORK, _two_layer_grid, _measure_two_layer, (TwoLayerRuns,))
+
+
 class LargeStart(Table, label="std 0.1"):
     """The reference task from embeddings of standard deviation 0.1, fixed and linear head."""
 
@@ -155,6 +187,9 @@ class LargeStart(Table, label="std 0.1"):
     sen_error_without_start = variable("the same as if embeddings had started at zero")
     score = variable("score s of a topic word")
     norm = variable("|ν|")
+    loss = variable("training loss")
+    context_share = variable("share of a topic word in the contexts of its sentences")
+    context_ratio = variable("|a ν| of a topic word over |c|, mean over its sentences")
 
 
 class Dips(Table):
@@ -164,12 +199,17 @@ class Dips(Table):
     norm = variable("|ν|")
     alignment = variable("initial alignment ν₀·(W_y − mean W)")
     alignment_auc = variable("AUC of misalignment for the dip, within each seed")
-    rank_agreement = variable("Spearman's correlation of score and norm along training")
+    score_falls = variable("share of the score's increments between rows that are negative")
+    norm_falls = variable("share of the norm's increments between rows that are negative")
     dip = variable("whether the score falls below its start first")
     depth = variable("lowest score less the first")
     dip_step = variable("step at which the score is lowest")
     fall_together = variable("whether the norm is then below its start, too")
     recovered_step = variable("step at which the score is back at its start")
+
+
+class AuthorsStart(Dips, label="std 0.1, early"):
+    """Embeddings of standard deviation 0.1, as in the authors' ablations; fixed head, first steps."""
 
 
 class LargerStart(Dips, label="std 0.3"):
@@ -188,20 +228,24 @@ class RandomLabels(Table, label="labels at random"):
     attention = variable("attention on a topic word in its own sentences")
     separation_score = variable("AUC of scores, topic against other words")
     separation_norm = variable("AUC of norms, topic against other words")
+    context_share = variable("share of a topic word in the contexts of its sentences")
+    context_ratio = variable("|a ν| of a topic word over |c|, mean over its sentences")
 
 
 def _starts_grid(scale: Scale, seeds: int) -> Grid:
-    middle = MIDDLE[scale] | {"record": "curves"}
+    middle = MIDDLE[scale] | {"record": "curves", "context": True}
     small = SMALL[scale] | {"record": "curves"}
     arms = {
         "fixed 0.1": middle | {"embedding_std": 0.1},
         "linear 0.1": middle | {"embedding_std": 0.1, "head": "linear"},
-        "fixed 0.3": small | {"embedding_std": 0.3, "rows": 250},
+        "early 0.1": small | {"embedding_std": 0.1, "steps": 1000},
+        "fixed 0.3": small | {"embedding_std": 0.3, "steps": 2500, "rows": 125},
         "fixed 1.0": small | {"embedding_std": 1.0, "rows": 250},
-        "labels at random": small | {"label_noise": 1.0},
+        "labels at random": {"record": "curves", "label_noise": 1.0, "context": True},
     }
     counts = dict.fromkeys(arms, fewer(scale, seeds))
-    return Grid(arms, counts | {"fixed 0.3": more(scale, seeds)})
+    many = dict.fromkeys(("early 0.1", "fixed 0.3"), max(seeds, PLENTY))
+    return Grid(arms, counts | many)
 
 
 def _measure_starts(arms: Data) -> Data:
@@ -211,8 +255,9 @@ def _measure_starts(arms: Data) -> Data:
         LargeStart.label: al.lab.along(
             [_measure_large_start(arms[f"{head} 0.1"]) for head in heads], "head", heads
         ),
-        LargerStart.label: _measure_dips(arms["fixed 0.3"]),
-        LargestStart.label: _measure_dips(arms["fixed 1.0"]),
+        AuthorsStart.label: _measure_dips(arms["early 0.1"], 0.1),
+        LargerStart.label: _measure_dips(arms["fixed 0.3"], 0.3),
+        LargestStart.label: _measure_dips(arms["fixed 1.0"], 1.0),
         RandomLabels.label: random[list(RandomLabels.variables)],
     }
 
@@ -225,15 +270,19 @@ def _measure_large_start(run: xr.Dataset) -> xr.Dataset:
             LargeStart.sen_error_without_start: al.dynamics.sen_error(from_zero, OTHERS),
             LargeStart.score: run.score,
             LargeStart.norm: run.norm,
+            LargeStart.loss: run.loss,
+            LargeStart.context_share: run.context_share,
+            LargeStart.context_ratio: run.context_ratio,
         }
     )
 
 
-def _measure_dips(run: xr.Dataset) -> xr.Dataset:
-    found = dips(run)
+def _measure_dips(run: xr.Dataset, std: float) -> xr.Dataset:
+    found = dips(run, std)
     found[Dips.alignment_auc] = al.dynamics.separation(-run.alignment, found.dip)
     found[Dips.dip] = found.dip.where(finished(run))
-    found[Dips.rank_agreement] = log_agreement(run)
+    found[Dips.score_falls] = al.dynamics.falling_share(run.score)
+    found[Dips.norm_falls] = al.dynamics.falling_share(run.norm)
     return found.merge(run[[str(Dips.score), str(Dips.norm), str(Dips.alignment)]])
 
 
@@ -242,7 +291,7 @@ starts = Sweep(
     WORK,
     _starts_grid,
     _measure_starts,
-    (LargeStart, LargerStart, LargestStart, RandomLabels),
+    (LargeStart, AuthorsStart, LargerStart, LargestStart, RandomLabels),
 )
 
 
@@ -267,9 +316,9 @@ class Flow(Table):
     loss = variable("loss")
 
 
-def dips(run: xr.Dataset) -> xr.Dataset:
-    """Which words are suppressed first, and how far."""
-    return al.dynamics.suppression(run, least_depth=LEAST_DIP)
+def dips(run: xr.Dataset, std: float) -> xr.Dataset:
+    """Which words are suppressed first, and how far, from embeddings of this standard deviation."""
+    return al.dynamics.suppression(run, least_depth=LEAST_DIP[std])
 
 
 def finished(run: xr.Dataset) -> xr.DataArray:
@@ -316,16 +365,16 @@ def measure_endings(run: xr.Dataset) -> xr.Dataset:
     return ends.assign_coords(topical=("any_word", topical))
 
 
-def log_agreement(data: xr.Dataset, rows: int = 60) -> xr.DataArray:
-    """Rank agreement of score and norm over recorded steps about evenly spaced in the logarithm.
-
-    Training happens in log time: evenly spaced steps would be nearly all from the end, where both
-    only rise.
-    """
-    steps = data.step.values
-    wanted = np.geomspace(max(steps[1], 1), steps[-1], rows)
-    places = np.unique([0, *(int(np.argmin(abs(steps - w))) for w in wanted)])
-    return al.dynamics.rank_agreement(data.score.isel(step=places), data.norm.isel(step=places))
+def measure_prediction(run: xr.Dataset, others: Any = OTHERS) -> xr.Dataset:
+    """The variables of `Predicted`."""
+    predicted = (
+        Predicted.predicted_score,
+        Predicted.predicted_norm,
+        Predicted.predicted_attention,
+        Predicted.predicted_loss,
+    )
+    found = measure_relation(run, others).merge(predicted_errors(run))
+    return found.merge(run[[*map(str, predicted)]])
 
 
 HOW_PREDICTED = (
@@ -357,21 +406,21 @@ def predicted_errors(
     onset = onset_of(data.score)
     done = data.loss.isel(step=-1, drop=True) <= settled
     found: dict[str, Any] = {
-        Reference.onset: onset,
-        Reference.settled: done.astype(float),
-        Reference.predicted_onset: onset_of(data.predicted_score),
+        Predicted.onset: onset,
+        Predicted.settled: done.astype(float),
+        Predicted.predicted_onset: onset_of(data.predicted_score),
     }
     for theory, names in (
         (
             data.predicted_score,
-            (Reference.score_error, Reference.final_error, Reference.onset_error),
+            (Predicted.score_error, Predicted.final_error, Predicted.onset_error),
         ),
         (
             data.halved_score,
             (
-                Reference.halved_score_error,
-                Reference.halved_final_error,
-                Reference.halved_onset_error,
+                Predicted.halved_score_error,
+                Predicted.halved_final_error,
+                Predicted.halved_onset_error,
             ),
         ),
     ):
