@@ -586,3 +586,10 @@ def test_a_verdict_is_reported_and_drawn_as_soon_as_its_sweeps_are_done(tmp_path
     final = page.read_text("utf-8")
     assert "still to be judged" not in final
     assert 'http-equiv="refresh"' not in final
+
+
+def test_a_measurement_that_asks_no_seed_decides_nothing():
+    nothing = xr.DataArray(np.zeros((0, 3)), dims=("seed", "word"))
+    for requires in (share >= 0.5, every_run <= 1.0, mean <= 1.0):
+        found = Criterion("none", lambda data: nothing, requires).judge({})
+        assert (found.verdict, found.reason) == ("inconclusive", "nothing could be measured")

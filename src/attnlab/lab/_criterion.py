@@ -336,7 +336,7 @@ def _runs(values: xr.DataArray) -> Runs:
         )
     count = values.sizes["seed"]
     labels = values["seed"].values.tolist() if "seed" in values.coords else list(range(count))
-    rows = values.values.astype(np.float64).reshape(count, -1)
+    rows = values.values.astype(np.float64).reshape(count, -1 if count else 0)
     known = [k for k in range(count) if not np.isnan(rows[k]).all()]
     entries = tuple(rows[k][~np.isnan(rows[k])] for k in known)
     return Runs(count, len(known), entries, {}, tuple(labels[k] for k in known))
