@@ -181,7 +181,7 @@ def _points(rows: list[DotRow], low: float) -> tuple[dict[str, list[_Dot]], dict
         table["good"] += ["yes" if good else "no" for good in is_good]
         # Of very many, those that are not good come first: an exception must not be left out.
         for place in np.sort(np.argsort(is_good, kind="stable")[:MAX_POINTS]):
-            value = values[place]
+            value = float(values[place])
             if not np.isfinite(value):
                 continue
             kind = "zero" if value == 0 else "good" if is_good[place] else "bad"
