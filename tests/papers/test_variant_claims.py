@@ -221,18 +221,6 @@ def test_sparse_attention_on_a_dense_teacher(cool, top, expected):
     assert verdict("liu2021.sparse_hurts_dense", data) == expected
 
 
-def test_nothing_is_judged_before_training_has_settled():
-    data = {
-        DenseTeacher.label: teacher(
-            softmax=(0.2, 0.1, 0.05), cool=(0.9, 0.1, 0.1), sparse=(0.9, 0.1, 0.1), top=(5.0,)
-        )
-    }
-    entry = CLAIMS["liu2021.sparse_hurts_dense"].judge(data)
-    assert entry["verdict"] == "inconclusive"
-    assert "softmax has not settled" in entry["reason"]
-    assert "moves by 50 %" in entry["reason"]
-
-
 def test_the_dense_teacher_is_met_from_a_start_that_is_not_the_answer():
     for run in ladders.plan("quick", 1).runs:
         hard = run.settings["relevant"] == 1
