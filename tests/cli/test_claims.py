@@ -15,14 +15,12 @@ def listed(run, name: str) -> str:
 
 
 def test_source_thresholds_provenance_and_expectation_are_printed(run):
-    out = listed(run, "liu2021.sparse_helps_hard")
+    out = listed(run, "liu2021.prior_helps")
     assert "source Our reconstruction of a part of Liu, Balaji, Xue, Min (2021)" in out
     since = "set on 2026-11-16, after seeing a prototype's runs (docs/theory.md) and seeds 0 to 7"
-    assert (
-        f"asked error of T = 0.25 over softmax, at convergence: interval ≤ 0.75 thresholds {since}"
-        in out
-    )
-    assert f"expected fails; {since}" in out
+    asked = "asked samples saved by the right prior (ratio): interval ≥ 1.25"
+    assert f"{asked} thresholds {since}" in out
+    assert f"expected holds; {since}" in out
 
 
 def test_what_moved_and_what_is_not_the_papers_is_printed_with_its_criterion(run):

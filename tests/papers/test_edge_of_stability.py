@@ -107,7 +107,7 @@ def test_a_value_that_has_not_converged_is_nan():
 
 
 (SWEEP,) = claim.sweeps
-GOOD = {0.5: 1.0, 1.0: 1.05, 2.0: 1.1, 0.02: 0.01}
+GOOD = {0.5: 1.0, 1.0: 1.05, 2.0: 1.1, 0.02: 0.1}
 
 
 def measured(run: xr.Dataset, edges: dict[float, float], seeds: int = 8) -> dict[str, xr.Dataset]:
@@ -116,8 +116,10 @@ def measured(run: xr.Dataset, edges: dict[float, float], seeds: int = 8) -> dict
     many = run.expand_dims(seed=np.arange(seeds))
     arms = {}
     for size, level in edges.items():
-        edge = np.where(run.step > 20, level, 0.5 * level) + noise
-        arms[str(size)] = many.assign(edge=many.edge.copy(data=edge))
+        edge = many.edge.copy(data=np.where(run.step > 20, level, 0.5 * level) + noise)
+        # All steps train for the same time.
+        arm = many.assign(edge=edge, sharpness=2 / size * edge)
+        arms[str(size)] = arm.assign_coords(step=np.round(run.step.values * 100 / size))
     return SWEEP.measured(arms)
 
 
@@ -127,9 +129,17 @@ def test_the_last_fifth_is_averaged_without_what_did_not_converge():
     edge[-1] = np.nan
     names = ("loss", "sharpness", "sharpness_residual", "edge")
     arm = xr.Dataset(dict.fromkeys(names, (("seed", "step"), edge[None])), {"step": steps})
-    data = SWEEP.measured({"2.0": arm.assign_coords(seed=[0])})
+    arm = arm.assign_coords(seed=[0])
+    data = SWEEP.measured({"2.0": arm, "0.02": arm})
     np.testing.assert_allclose(Edge.last(data), 1.05)
     np.testing.assert_allclose(Edge.converged(data), 0.5)
+    np.testing.assert_allclose(Edge.flow(data).values.ravel(), [1.05, 0.02 / 2 * 1.05])
+
+
+def test_all_steps_stand_on_one_axis_of_time(run):
+    data = measured(run, GOOD)
+    np.testing.assert_allclose(Edge.of(data)["time"], 100 * run.step)
+    assert bool(Edge.loss(data).notnull().all())
 
 
 @pytest.mark.parametrize(
@@ -141,6 +151,13 @@ def test_the_claim_is_judged_by_the_band(run, level, verdict):
     entry = claim.judge(measured(run, GOOD | {1.0: level}))
     assert entry["verdict"] == verdict
     assert all(control["ok"] for control in entry["controls"])
+
+
+def test_a_flow_that_does_not_sharpen_refutes_it(run):
+    # Then the large steps would end where the flow does, and no edge holds them back.
+    entry = claim.judge(measured(run, GOOD | {0.02: 0.03}))
+    assert entry["verdict"] == "fails"
+    assert [c["verdict"] for c in entry["criteria"]] == ["holds"] * 3 + ["fails"]
 
 
 def test_a_control_at_the_edge_is_noticed(run):
@@ -157,22 +174,19 @@ def test_the_band_marks_where_training_ends(run):
     )
     assert ends.grid is not None
     assert [row[0] for row in ends.grid.tones] == ["good", "good", "bad", "bad"]
+    assert [row[2] for row in ends.grid.tones] == ["good", "", "", ""]
 
 
-def test_paper_scale_asks_for_what_the_theory_says():
-    settings = [EdgeSettings(**run.settings) for run in SWEEP.plan("paper", 2).runs]
+@pytest.mark.parametrize("scale", ["quick", "paper"])
+def test_the_plan_asks_for_what_the_theory_says_for_equal_times(scale):
+    settings = [EdgeSettings(**run.settings) for run in SWEEP.plan(scale, 2).runs]
     assert {s.step_size for s in settings} == {0.5, 1.0, 2.0, 0.02}
     assert len(settings) == 8
     for s in settings:
-        assert (s.words, s.length, s.embedding_dim, s.sentences, s.flipped, s.init_std) == (
-            60,
-            8,
-            8,
-            200,
-            0.1,
-            0.3,
-        )
-        assert (s.steps, s.rows) == (10_000, 100)
+        assert (s.words, s.length, s.embedding_dim, s.sentences) == (60, 8, 8, 200)
+        assert (s.flipped, s.init_std) == (0.1, 0.3)
+        assert s.steps * s.step_size == pytest.approx(5000)
+        assert s.steps % s.rows == 0  # the looks of all are at equal times
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,8 @@ def test_papers_are_credited_with_what_they_say_and_with_nothing_else():
     kinds = {name: claim.source.kind for name, claim in CLAIMS.items()}
     for kind, names in (("ours", OURS), ("rebuilt", REBUILT), ("seen", SEEN)):
         assert {name for name, own in kinds.items() if own == kind} == names
+    others = [c.source for c in CLAIMS["liu2021.stationary_points"].criteria]
+    assert [source and source.kind for source in others] == [None, "ours", "ours"]
     halves = {c.name.split()[0]: c.source for c in CLAIMS["liu2021.depth"].criteria}
     assert halves["n(0.1)"] is None
     assert halves["share"].kind == "ours"  # type: ignore[union-attr]
@@ -107,6 +109,9 @@ MOVED = {
     "liu2021.error_falls_with_n": 2,
     "liu2021.flatness_known": 2,
     "liu2021.flatness_learned": 2,
+    "liu2021.sparse_helps_hard": 1,
+    "liu2021.sparse_hurts_dense": 2,
+    "liu2021.high_temperature_hurts": 1,
 }
 
 

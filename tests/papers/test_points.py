@@ -2,6 +2,7 @@
 mean nothing.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from attnlab import AttnlabError
-from attnlab.papers.liu2021.point_runs import _teacher, find_points, make_problem
+from attnlab.papers.liu2021.point_runs import _teacher, count_live, find_points, make_problem
 from attnlab.papers.liu2021.point_settings import FLATNESS, PointSettings
 from attnlab.sweeps import RunContext
 
@@ -116,6 +117,45 @@ def test_flatness_is_measured_at_certified_minima(found, where):
     wanted = (found.kind == "minimum") & (lowest if where == "lowest" else True)
     for name in FLATNESS:
         np.testing.assert_array_equal(points[f"flat_{name}"].notnull(), wanted)
+
+
+def test_eigenvalues_of_saddles_are_those_that_the_certificate_counts():
+    points = find_points(PointSettings(**TINY, samples=16, saddles=True, keep=True), CONTEXT)
+    key = jax.random.fold_in(jax.random.key(0), 0)
+    problem = make_problem(PointSettings(**TINY, samples=16, saddles=True), key).problem
+    for start in range(2):
+        theta = jnp.asarray(points.theta.values[start])
+        dense = np.linalg.eigvalsh(np.asarray(jax.jit(jax.hessian(problem.value))(theta)))
+        found = points.eigenvalues.values[start]
+        np.testing.assert_allclose(found, dense, atol=1e-9)
+        if str(points.kind.values[start]) == "saddle":
+            assert (found < -float(points.delta[start])).sum() == int(points.down[start])
+
+
+@pytest.mark.parametrize(
+    ("model", "live", "parameters"),
+    [
+        ("baseline", 36, 36),
+        ("narrow-baseline", 12, 12),
+        ("known-attention", 12, 36),
+        ("words-baseline", 35, 35),
+    ],
+)
+def test_live_parameters_have_an_influence(model, live, parameters):
+    settings: dict[str, Any] = TINY | {"model": model}
+    made = make_problem(PointSettings(**settings, samples=16), jax.random.key(1))
+    assert made.problem.parameters == parameters
+    assert count_live(made.problem, made.starts[0]) == live
+
+
+def test_the_narrow_baseline_sees_the_relevant_numbers_of_the_same_samples():
+    settings = PointSettings(**TINY, samples=16)
+    wide, narrow = (
+        make_problem(replace(settings, model=model), jax.random.key(1)).problem
+        for model in ("baseline", "narrow-baseline")
+    )
+    np.testing.assert_array_equal(wide.data["x"][:, :2], narrow.data["x"])
+    np.testing.assert_array_equal(wide.data["y"], narrow.data["y"])
 
 
 @pytest.mark.parametrize(

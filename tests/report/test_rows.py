@@ -7,6 +7,7 @@ import pytest
 
 from attnlab._errors import AttnlabError
 from attnlab.report import Mark, bounds_note, dots_figure, rows_figure, shares_figure
+from attnlab.report._style import MAX_POINTS
 
 
 def test_dots_know_their_side():
@@ -79,3 +80,12 @@ def test_shares_are_rows_in_percent_from_zero():
 def test_mistakes_are_named(draw, message):
     with pytest.raises(AttnlabError, match=message):
         draw()
+
+
+def test_of_very_many_dots_the_exceptions_are_drawn():
+    values = [0.01] * (2 * MAX_POINTS) + [0.5]
+    figure = dots_figure([("minima", values, 0.1)], id="f", title="t")
+    traces = {trace["name"]: trace for trace in figure.plotly["data"]}
+    assert traces["beyond the threshold"]["x"] == [0.5]
+    assert len(traces["within the threshold"]["x"]) == MAX_POINTS - 1
+    assert len(figure.table["value"]) == len(values)

@@ -129,9 +129,9 @@ class LandscapeSettings(Settings):
     model: Annotated[
         str,
         Option(
-            "On 8 numbers, of which a gate lets 2 through: baseline, known-attention. On 3 words "
-            "of dimension 2: words-baseline, known-weights, known-weights-plain, self-attention, "
-            "multi-layer.",
+            "On 8 numbers, of which a gate lets 2 through: baseline, narrow-baseline (given these 2 "
+            "alone), known-attention. On 3 words of dimension 2: words-baseline, known-weights, "
+            "known-weights-plain, self-attention, multi-layer.",
             "Problem",
             choices=MODELS,
         ),

@@ -179,7 +179,9 @@ def _points(rows: list[DotRow], low: float) -> tuple[dict[str, list[_Dot]], dict
         table["value"] += short(values)
         table["threshold"] += [row.threshold] * len(values)
         table["good"] += ["yes" if good else "no" for good in is_good]
-        for place, value in enumerate(values[:MAX_POINTS]):
+        # Of very many, those that are not good come first: an exception must not be left out.
+        for place in np.sort(np.argsort(is_good, kind="stable")[:MAX_POINTS]):
+            value = float(values[place])
             if not np.isfinite(value):
                 continue
             kind = "zero" if value == 0 else "good" if is_good[place] else "bad"

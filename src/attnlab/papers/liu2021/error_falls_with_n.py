@@ -30,9 +30,14 @@ _MOVED = replace(
 
 def falls(model: str, words: str) -> Criterion:
     """That the median error of a model falls at least like the square root of n."""
+
+    def measure(data: Data) -> xr.DataArray:
+        asked = Minima.typical(data, model=model)["asked"].all("samples")
+        return Minima.fall(data, model=model).assign_coords(asked=asked)
+
     return Criterion(
         f"exponent of the median error in n, {words}",
-        Minima.fall.at(model=model),
+        measure,
         median <= _EXPONENT,
         provenance=_MOVED,
     )

@@ -1,10 +1,10 @@
-"""Known attention: its minima are flatter than the baseline's."""
+"""Known attention: its minima are flatter than the baseline's, which fails per live parameter."""
 
 from __future__ import annotations
 
-from attnlab.lab import Claim, Control, Data
+from attnlab.lab import Claim, Control, Data, Provenance
 from attnlab.papers import PROTOTYPE
-from attnlab.papers.liu2021.point_figures import flatness_ratios
+from attnlab.papers.liu2021.point_figures import flatness_measures, flatness_ratios
 from attnlab.papers.liu2021.point_sweeps import (
     CAVEAT,
     FLAT_HOW,
@@ -13,12 +13,13 @@ from attnlab.papers.liu2021.point_sweeps import (
     Flatness,
     flatness,
     flatter,
+    flatter_at_equal_error,
 )
 from attnlab.report import Figure
 
 
 def figures(data: Data) -> list[Figure]:
-    """Ratios of all measures, and the same of the control."""
+    """Ratios per live parameter beside those at equal error, of all measures, and the control's."""
     table = Flatness.of(data)
     return [
         flatness_ratios(
@@ -28,7 +29,16 @@ def figures(data: Data) -> list[Figure]:
             title="Flatness of the known gate over the baseline's",
         ),
         flatness_ratios(
-            table, "baseline", id="flat_control", title="The control: one baseline over another"
+            table,
+            "narrow-baseline",
+            id="flat_control",
+            title="The control: a baseline with as many live parameters over the baseline",
+        ),
+        flatness_measures(
+            table,
+            "known-attention",
+            id="flat_measures",
+            title="All measures of flatness at equal error, known gate over baseline",
         ),
     ]
 
@@ -37,21 +47,33 @@ claim = Claim(
     id="liu2021.flatness_known",
     rank=14,
     title="Minima of known attention are flatter than the baseline's",
-    statement="At equal training error, trace and relative flatness with known attention are half "
-    "the baseline's.",
+    statement="Per live parameter and at equal penalties, trace and relative flatness with known "
+    "attention are half the baseline's.",
     source=FLATTER,
     provenance=PROTOTYPE,
     sweeps=(flatness,),
     criteria=flatter("known-attention", "known gate / baseline"),
     controls=(
         Control(
-            "baseline against baseline",
-            "Baselines of different seeds are equally flat.",
-            flatter("baseline", "baseline / baseline"),
+            "a narrow baseline",
+            "A baseline on the relevant numbers alone, with as many live parameters as the gate and "
+            "no attention, is not twice as flat as the whole one.",
+            flatter("narrow-baseline", "narrow / whole baseline"),
+        ),
+        Control(
+            "equal error",
+            "At equal training error, with dead parameters and unequal penalties, the same measures "
+            "find a twofold difference.",
+            flatter_at_equal_error("known-attention", "known gate / baseline"),
+            should="accept",
         ),
     ),
     how_measured=FLAT_HOW,
-    refuted_by="A ratio above one half.",
+    refuted_by="A ratio that is surely above one half.",
+    expected="fails",
+    expected_provenance=Provenance(
+        "after", "2026-11-19", "an audit's figures (docs/theory.md)", moved_from="holds"
+    ),
     notes=(MATCH, CAVEAT),
     figures=figures,
 )

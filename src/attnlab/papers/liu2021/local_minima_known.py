@@ -7,24 +7,22 @@ from typing import TYPE_CHECKING
 
 from attnlab.lab import Claim, Control, Criterion, Data, Provenance, pooled_mean
 from attnlab.papers import PROTOTYPE, restated
-from attnlab.papers.liu2021.point_figures import minima_errors, model_name, models_of, share_over
-from attnlab.papers.liu2021.point_settings import GOOD
+from attnlab.papers.liu2021.point_figures import minima_errors, minima_shares
 from attnlab.papers.liu2021.point_sweeps import (
     CAVEAT,
     HOW,
-    SIZES,
     SOURCE,
     Minima,
+    every_minimum_good,
     good_minima,
     minima,
 )
-from attnlab.report import Figure, estimate, heat_table, number, tone_of
+from attnlab.report import Figure
 
 if TYPE_CHECKING:
     import xarray as xr
 
 _SAMPLES = 128
-_LEAST = {"known-attention": 0.95, "known-weights-plain": 0.8}  # share of good minima, by model
 
 # The known weights were trained with w_V at first; docs/theory.md has both.
 _WITHOUT_VALUES = Provenance(
@@ -34,14 +32,19 @@ _WITHOUT_VALUES = Provenance(
 
 def certified(data: Data) -> xr.DataArray:
     """The share of starts certified, of the two models of known attention."""
-    return Minima.certified(data, model=list(_LEAST))
+    return Minima.certified(data, model=["known-attention", "known-weights-plain"])
 
 
 def figures(data: Data) -> list[Figure]:
-    """The share of good minima of each model, and the error of every minimum."""
+    """In how many problems every minimum is good, and the error of every minimum."""
     table = Minima.of(data)
     return [
-        _shares(table),
+        minima_shares(
+            table,
+            ("known-attention", _SAMPLES),
+            id="minima_shares",
+            title="Problems in which every minimum is good",
+        ),
         minima_errors(
             table,
             _SAMPLES,
@@ -51,48 +54,23 @@ def figures(data: Data) -> list[Figure]:
     ]
 
 
-def _shares(table: xr.Dataset) -> Figure:
-    """By model and samples, marked where the claim asks for a share."""
-    models = models_of(table)
-    cells, tones = [], []
-    for model in models:
-        shares = [share_over(table[Minima.good].sel(model=model, samples=n)) for n in SIZES]
-        words, marks = [estimate(found) for found in shares], [""] * len(SIZES)
-        if model in _LEAST:
-            least, column = _LEAST[model], SIZES.index(_SAMPLES)
-            words[column] += f", asked: ≥ {number(least)}"
-            marks[column] = tone_of(shares[column], least=least)
-        cells.append(words)
-        tones.append(marks)
-    return heat_table(
-        [model_name(model) for model in models],
-        [f"n = {n}" for n in SIZES],
-        cells,
-        id="minima_shares",
-        title="Share of good minima by model and samples",
-        tones=tones,
-        caption=f"Of the certified minima, those with an error of at most {GOOD}; means over "
-        "problems with 95 % intervals.",
-    )
-
-
 claim = Claim(
     id="liu2021.local_minima_known",
     rank=10,
     title="With known attention, nearly every local minimum is good",
     statement="Of the certified minima with 128 samples, 95 % are good with a known gate, 80 % "
-    "with known weights (the head on x a, without w_V).",
+    "with known weights (the head on x a, without w_V); with the gate every certified minimum is "
+    "good in 90 % of the problems.",
     source=SOURCE,
     provenance=PROTOTYPE,
     sweeps=(minima,),
     criteria=(
-        good_minima("known-attention", "known gate", _SAMPLES, _LEAST["known-attention"]),
+        good_minima("known-attention", "known gate", _SAMPLES, 0.95),
         replace(
-            good_minima(
-                "known-weights-plain", "known weights", _SAMPLES, _LEAST["known-weights-plain"]
-            ),
+            good_minima("known-weights-plain", "known weights", _SAMPLES, 0.8),
             provenance=restated("mean, with an interval, ≥ 0.8; until 2026-11-16 with w_V"),
         ),
+        every_minimum_good("known-attention", "known gate", _SAMPLES),
         Criterion(
             "share of starts certified, known gate and known weights",
             certified,
@@ -103,12 +81,20 @@ claim = Claim(
     controls=(
         Control(
             "baseline",
-            "Without attention most minima are not good.",
-            (good_minima("baseline", "baseline", _SAMPLES, 0.8),),
+            "Without attention most minima are not good, and most problems have one that is not.",
+            (
+                good_minima("baseline", "baseline", _SAMPLES, 0.8),
+                every_minimum_good("baseline", "baseline", _SAMPLES),
+            ),
         ),
     ),
     how_measured=HOW,
-    refuted_by="A smaller share of good minima.",
-    notes=(CAVEAT,),
+    refuted_by="A share of minima, or of problems, that is surely smaller.",
+    notes=(
+        "The word “every” is too much even for the gate: about one problem in thirty has a "
+        "certified minimum that is not good. With known weights it is one in four "
+        "(liu2021.local_minima_weights).",
+        CAVEAT,
+    ),
     figures=figures,
 )

@@ -16,6 +16,7 @@ from attnlab.landscape import (
     MeanSquare,
     Problem,
     certify,
+    exact_spectrum,
     find_saddles,
     flatness,
     group_points,
@@ -35,6 +36,8 @@ from attnlab.models import (
 from attnlab.papers.liu2021.point_settings import FLATNESS, ON_VECTORS, PointSettings
 from attnlab.sweeps import RunContext
 
+_RELEVANT = 2  # of the 8 numbers that vectors have, how many the gate lets through: the first
+
 
 def find_points(s: PointSettings, context: RunContext) -> xr.Dataset:
     """Stationary points of one problem from every start, certified; labelled data, dimension
@@ -44,8 +47,8 @@ def find_points(s: PointSettings, context: RunContext) -> xr.Dataset:
     method, ``error`` (``E(ŷ − g)²/Var g`` on noiseless points, or the share of wrong labels),
     ``loss`` without and ``value`` with the penalty, ``gradient``, ``norm``, ``smallest`` and
     ``largest`` eigenvalue, ``zero_modes``, ``down`` (negative eigenvalues), ``group`` (equal points
-    share a number, −1 if not stationary), ``scale`` of the start; with ``flat`` the measures of
-    flatness.
+    share a number, −1 if not stationary), ``scale`` of the start. With ``flat`` the measures of
+    flatness, and how many parameters are ``live``; of saddles all ``eigenvalues`` (start, mode).
     """
     key = jax.random.fold_in(jax.random.key(context.root_seed), s.seed)
     made = make_problem(s, key)
@@ -78,6 +81,11 @@ def find_points(s: PointSettings, context: RunContext) -> xr.Dataset:
         columns |= _flat(made.problem, thetas, minima.tolist())
     data = xr.Dataset({name: ("start", np.asarray(values)) for name, values in columns.items()})
     data = data.assign_coords(start=np.arange(s.starts)).assign(parameters=made.problem.parameters)
+    if s.flat:
+        data = data.assign(live=count_live(made.problem, made.starts[0]))
+    if s.saddles:
+        spectra = [exact_spectrum(made.problem, theta).values for theta in thetas]
+        data = data.assign(eigenvalues=(("start", "mode"), np.stack(spectra)))
     return data.assign(theta=(("start", "parameter"), found.theta.values)) if s.keep else data
 
 
@@ -118,6 +126,20 @@ def make_problem(s: PointSettings, key: jax.Array) -> Made:
     return Made(problem, starts, error)
 
 
+def count_live(problem: Problem, theta: Any) -> int:
+    """How many parameters have an influence on the outputs: those behind a mask of zeros have none.
+
+    Counted are the columns of the outputs' Jacobian at θ that are not zero for all inputs.
+    """
+    return int(_influence(problem, theta).sum())
+
+
+@eqx.filter_jit
+def _influence(problem: Problem, theta: Any) -> jax.Array:
+    jacobian = jax.jacobian(lambda each: _outputs(problem.model(each), problem.data))(theta)
+    return jnp.any(jacobian != 0, axis=0)
+
+
 def _attention() -> SelfAttentionConfig:
     """docs/theory.md#b3: t=2, p=3, d_q=d_v=2, d=3, logits × 3/d_q."""
     return SelfAttentionConfig(
@@ -129,7 +151,7 @@ def _teacher(s: PointSettings, key: jax.Array) -> Any:
     kind: str
     sizes: dict[str, Any]
     if s.model in ON_VECTORS:
-        kind, sizes = "gate", {"features": 8, "relevant": 2, "hidden": 4}
+        kind, sizes = "gate", {"features": 8, "relevant": _RELEVANT, "hidden": 4}
     elif s.model == "multi-layer":
         kind, sizes = "multi-layer", {"attention": _attention(), "depth": 2}
     else:
@@ -143,7 +165,10 @@ def _config(s: PointSettings) -> Any:
     base = _attention()
     return {
         "baseline": BaselineConfig(8, 4),
-        "known-attention": KnownAttentionConfig(BaselineConfig(8, 4), Gate((0, 1), 8)),
+        "narrow-baseline": BaselineConfig(_RELEVANT, 4),
+        "known-attention": KnownAttentionConfig(
+            BaselineConfig(8, 4), Gate(tuple(range(_RELEVANT)), 8)
+        ),
         "words-baseline": BaselineConfig(base.embedding_dim * base.words, 5),
         "known-weights": KnownWeightsConfig(base),
         "known-weights-plain": KnownWeightsConfig(base, values=False),
@@ -161,6 +186,8 @@ def _scaled(config: Any, scale: float) -> Any:
 
 def _drawn(s: PointSettings, teacher: Any, n: int, key: jax.Array, noisy: bool) -> dict[str, Any]:
     x, y = teacher.sample(n, key=key, noisy=noisy)
+    if s.model == "narrow-baseline":
+        x = x[:, :_RELEVANT]
     data = {"x": x, "y": 2.0 * y.astype(x.dtype) - 1.0 if s.classes else y}
     if s.model.startswith("known-weights"):
         data["a"] = _attentions(teacher.model, x)

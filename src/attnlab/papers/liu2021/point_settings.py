@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from attnlab._errors import AttnlabError
 
-ON_VECTORS = ("baseline", "known-attention")
+ON_VECTORS = ("baseline", "narrow-baseline", "known-attention")
 ON_WORDS = (
     "words-baseline",
     "known-weights",
@@ -25,11 +25,12 @@ class PointSettings:
     docs/theory.md#b3.
 
     - ``seed`` draws teacher, data and starts; ``arm`` is a label and nothing else.
-    - ``model``: on 8 numbers of which a gate lets 2 through, ``"baseline"`` and
-      ``"known-attention"`` (4 hidden units); on 3 words of dimension 2, ``"words-baseline"`` (5
-      hidden units, about as many parameters as attention), ``"known-weights"`` with a trained w_V,
-      ``"known-weights-plain"`` without, ``"self-attention"``, and ``"multi-layer"`` of two layers.
-      The teacher is a gate, self-attention, or a stack of two layers.
+    - ``model``: on 8 numbers of which a gate lets 2 through, ``"baseline"``, ``"known-attention"``
+      and ``"narrow-baseline"``, which is given these 2 alone (4 hidden units); on 3 words of
+      dimension 2, ``"words-baseline"`` (5 hidden units, about as many parameters as attention),
+      ``"known-weights"`` with a trained w_V, ``"known-weights-plain"`` without,
+      ``"self-attention"``, and ``"multi-layer"`` of two layers. The teacher is a gate,
+      self-attention, or a stack of two layers.
     - ``samples`` n with ``noise_std``, the first of ``drawn`` (n by default): problems of equally many
       drawn share one compiled program; ``shuffled`` labels have nothing to do with their inputs.
       ``classes`` 0 is regression; 2 label by the sign of the teacher's output, for cross-entropy.

@@ -13,6 +13,7 @@ from attnlab.lab import (
     Criterion,
     Data,
     Grid,
+    Provenance,
     Scale,
     Sweep,
     Table,
@@ -31,7 +32,6 @@ from attnlab.papers.liu2021.variant_sweeps import (
     STEPS,
     WORTHWHILE,
     DenseTeacher,
-    converged_ratio,
     error_ratio,
     ladders,
     paired_ratio,
@@ -159,20 +159,29 @@ def map_figure(table: xr.Dataset) -> Figure:
     )
 
 
+_TRAINED = 24_000  # steps after which what another four times of them could change is small
+_ELSEWHERE = Provenance(
+    "after",
+    "2026-11-19",
+    "an audit's runs (docs/theory.md) and its own, seeds 100 to 107",
+    f"interval ≥ {WORTHWHILE} at convergence, from a query of std 0.1",
+)
 claim = Claim(
     id="liu2021.sparse_hurts_dense",
     rank=17,
     title="Where all words matter, sparser attention is worse: not once it is trained",
-    statement="On a teacher that averages all words, temperature 0.25 and sparsemax have at least "
-    f"{WORTHWHILE} times the error of softmax at convergence.",
+    statement="On a teacher that averages all words, and from a query that does not start there, "
+    f"temperature 0.25 and sparsemax have at least {WORTHWHILE} times the error of softmax after "
+    f"{_TRAINED} steps.",
     source=SOURCE,
     provenance=EARLY_SEEDS,
     sweeps=(ladders, sparsity_map),
     criteria=tuple(
         Criterion(
-            f"error of {name} over softmax, at convergence",
-            converged_ratio(DenseTeacher, variant),
+            f"error of {name} over softmax, {_TRAINED} steps",
+            error_ratio(DenseTeacher, DenseTeacher.ratio, variant, _TRAINED),
             _WORSE,
+            provenance=_ELSEWHERE,
         )
         for name, variant in (("T = 0.25", "softmax:0.25"), ("sparsemax", "sparsemax"))
     ),
@@ -189,13 +198,29 @@ claim = Claim(
             ),
             should="accept",
         ),
+        Control(
+            f"{STEPS} steps",
+            f"After {STEPS} steps sparsemax is worse from this start.",
+            (
+                Criterion(
+                    f"error of sparsemax over softmax, {STEPS} steps",
+                    error_ratio(DenseTeacher, DenseTeacher.ratio, "sparsemax"),
+                    _WORSE,
+                ),
+            ),
+            should="accept",
+        ),
     ),
-    how_measured=f"{HOW} The map: errors with {_MAP_SAMPLES} samples and {STEPS} steps.",
+    how_measured=f"{HOW} The query starts with std 1, where attention is far from even. The map: "
+    f"errors with {_MAP_SAMPLES} samples and {STEPS} steps, from a query of std 0.1.",
     refuted_by=f"A ratio that is surely below {WORTHWHILE}.",
     expected="fails",
     notes=(
-        "The cost of sparse attention on a dense teacher depends on the query's start: from a "
-        "small one all variants begin at even weights, where the teacher is.",
+        "From a small query all variants begin at even weights, where the teacher is, and nothing "
+        "is tested. From std 1 sparse attention is far worse at first.",
+        "Convergence itself is not judged: from 6000 to 24 000 steps the sparse variants' median "
+        "errors still moved by 8 and 11 % (seeds 100 to 107), where 5 % counts as settled. Most seeds "
+        "take the largest weight decay offered: see the table's last column.",
         SEEDS,
     ),
     figures=figures,

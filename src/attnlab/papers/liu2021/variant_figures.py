@@ -42,12 +42,13 @@ def steps_figures(table: xr.Dataset, prefix: str, where: str) -> list[Figure]:
 def _steps_table(table: xr.Dataset, prefix: str) -> Figure:
     rows, cells = [], []
     variants = _variants(table)
+    largest = float(table[Ladder.weight_decay].max())
     for variant in variants:
         for steps in (int(each) for each in table["steps"].values):
             one = table.sel(variant=variant, steps=steps)
             if str(one[Ladder.ratio_kind].values) != "not run":
                 rows.append(f"{_name(variant)}, {steps} steps")
-                cells.append(_cells(one))
+                cells.append([*_cells(one), _percent(_share_at(one, largest))])
     said = [f"{_name(each)}: {_converged(table.sel(variant=each))}" for each in variants[1:]]
     return heat_table(
         rows,
@@ -56,6 +57,7 @@ def _steps_table(table: xr.Dataset, prefix: str) -> Figure:
             f"over {variants[0]}, equal steps",
             f"over {variants[0]}, {LONGER} × the steps",
             f"moved by {LONGER} × the steps",
+            f"weight decay {number(largest)} chosen",
         ],
         cells,
         id=f"{prefix}_table",
@@ -63,15 +65,24 @@ def _steps_table(table: xr.Dataset, prefix: str) -> Figure:
         tones=[["" for _ in row] for row in cells],
         caption="Ratios of median errors with 95 % intervals from paired seeds. A variant has "
         f"settled where {LONGER} × the steps move its median error by less than {100 * MOVED:g} %. "
-        f"At convergence: {'; '.join(said)}.",
+        f"At convergence: {'; '.join(said)}. The last column warns: of the two weight decays "
+        "offered, seeds that take the larger one might take a still larger one.",
     )
 
 
 def _cells(one: xr.Dataset) -> list[str]:
-    moved = float(one[Ladder.moved])
-    share = "–" if np.isnan(moved) else f"{moved:.0%}".replace("%", " %")
+    moved = _percent(float(one[Ladder.moved]))
     error = float(one[Ladder.error].median("seed"))
-    return [number(error), _ended(one, Ladder.ratio), _ended(one, Ladder.longer), share]
+    return [number(error), _ended(one, Ladder.ratio), _ended(one, Ladder.longer), moved]
+
+
+def _share_at(one: xr.Dataset, end: float) -> float:
+    """The share of seeds whose weight decay is that at the end of the grid."""
+    return float((one[Ladder.weight_decay].dropna("seed") == end).mean())
+
+
+def _percent(share: float) -> str:
+    return "–" if np.isnan(share) else f"{share:.0%}".replace("%", " %")
 
 
 def _ended(one: xr.Dataset, name: str) -> str:

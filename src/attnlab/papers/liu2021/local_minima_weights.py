@@ -1,0 +1,59 @@
+"""Known weights of words: every local minimum is good, which a quarter of the problems refutes."""
+
+from __future__ import annotations
+
+from attnlab.lab import Claim, Control, Data
+from attnlab.papers import PROTOTYPE
+from attnlab.papers.liu2021.point_figures import minima_shares
+from attnlab.papers.liu2021.point_sweeps import (
+    CAVEAT,
+    HOW,
+    SOURCE,
+    Minima,
+    every_minimum_good,
+    minima,
+)
+from attnlab.report import Figure
+
+_MODEL, _SAMPLES = "known-weights-plain", 128
+
+
+def figures(data: Data) -> list[Figure]:
+    """In how many problems every minimum is good."""
+    return [
+        minima_shares(
+            Minima.of(data),
+            (_MODEL, _SAMPLES),
+            id="minima_shares_weights",
+            title="Problems in which every minimum is good: known weights of words",
+        ),
+    ]
+
+
+claim = Claim(
+    id="liu2021.local_minima_weights",
+    rank=10,
+    title="With known weights of words, every local minimum is good",
+    statement="With known weights of words (the head on x a, without w_V) and 128 samples, every "
+    "certified minimum is good in at least 90 % of the problems.",
+    source=SOURCE,
+    provenance=PROTOTYPE,
+    sweeps=(minima,),
+    criteria=(every_minimum_good(_MODEL, "known weights", _SAMPLES),),
+    controls=(
+        Control(
+            "known gate",
+            "The same question about a known gate must be answered yes.",
+            (every_minimum_good("known-attention", "known gate", _SAMPLES),),
+            should="accept",
+        ),
+    ),
+    how_measured=HOW,
+    refuted_by="A share of problems that is surely below 90 %.",
+    expected="fails",
+    notes=(
+        "Most minima are good, and yet about a quarter of the problems have one that is not.",
+        CAVEAT,
+    ),
+    figures=figures,
+)
