@@ -132,7 +132,8 @@ def at_times(values: xr.DataArray, elapsed: xr.DataArray, times: Any) -> xr.Data
     becomes ``time``.
 
     >>> elapsed = xr.DataArray([0.0, 1.0, 100.0], dims="step")
-    >>> at_times(xr.DataArray([5.0, 0.0, 2.0], dims="step"), elapsed, [1.0, 10.0, 1e3]).values.tolist()
+    >>> values = xr.DataArray([5.0, 0.0, 2.0], dims="step")
+    >>> at_times(values, elapsed, [1.0, 10.0, 1e3]).round(12).values.tolist()
     [0.0, 1.0, nan]
     """
     at = np.asarray(times, np.float64)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,14 @@ from attnlab._errors import AttnlabError
 from attnlab._json import seal, unseal
 from attnlab._places import (
     is_file,
+    is_folder,
+    is_remote,
     listed,
     make_folder,
     place,
     read_bytes,
     reading,
+    remove,
     write_atomically,
     writing,
 )
@@ -52,6 +56,24 @@ def take_folder(
         make_folder(out)
         write_atomically(out / _OWNER, mark)
     return out
+
+
+@contextmanager
+def taken_folder(
+    folder: str | Path, name: str, subject: Mapping[str, Sequence[str]], *, overwrite: bool = False
+) -> Iterator[Path]:
+    """`take_folder` for a context; a mistake that ends it before anything is written leaves nothing."""
+    is_new = not is_folder(place(folder))
+    out = take_folder(folder, name, subject, overwrite=overwrite)
+    try:
+        with writing(out):
+            yield out
+    except AttnlabError:
+        if set(listed(out)) == {_OWNER}:
+            remove(out / _OWNER)
+            if is_new and not is_remote(out):
+                out.rmdir()
+        raise
 
 
 def _check(out: Path, present: Mapping[str, int], name: str, subject: dict[str, list[str]]) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 import xarray as xr
 
 from attnlab._errors import AttnlabError
-from attnlab._places import is_file, place, writing
+from attnlab._places import is_file, place
 from attnlab.lab._experiment import Answers, Bench, Experiment, Interrupted
-from attnlab.lab._folder import FIELDS, RECORD, SCHEMA, take_folder
+from attnlab.lab._folder import FIELDS, RECORD, SCHEMA, taken_folder
 from attnlab.lab._settings import Settings
 from attnlab.lab._tables import Data
 from attnlab.report import Card, Page, Section, number, printable, write_folder
@@ -80,9 +80,8 @@ def run(
     names are replaced, and nothing else is deleted.
     """
     experiment = experiment.bound(settings)
-    out = take_folder(folder, experiment.name, settings.subject, overwrite=overwrite)
     started = time.monotonic()
-    with writing(out):
+    with taken_folder(folder, experiment.name, settings.subject, overwrite=overwrite) as out:
         with executor_for(processes, executor) as chosen:
             bench = Bench(out, chosen, progress, on_stage, on_event, keep)
 

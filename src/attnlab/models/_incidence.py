@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib.util
 import os
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 import equinox as eqx
@@ -41,14 +41,15 @@ class Kernel(NamedTuple):
 @functools.cache
 def _why_not_native() -> str:
     """Load the compiled kernel and register it with XLA; the reason if that fails, else empty."""
-    path = Path(__file__).with_name("_native.so")
-    if not path.is_file():
+    # Found as a module, though it is none: so its C++ source belongs to the source of a run.
+    spec = importlib.util.find_spec("attnlab.models._native")
+    if spec is None or spec.origin is None:
         return (
             "the compiled kernel was not built: install a wheel that has it, or a C++ compiler and "
             "then attnlab again (pip install --force-reinstall --no-deps --no-cache-dir)"
         )
     try:
-        library = ctypes.CDLL(str(path))
+        library = ctypes.CDLL(spec.origin)
         for name in (
             f"attnlab_{call}_{kind}"
             for call in ("row_sums", "pool", "pool_gradient")
