@@ -28,7 +28,7 @@ from attnlab.sweeps._work import load_work
 from attnlab.sweeps.executors import _messages
 from attnlab.sweeps.executors._executor import Worker
 
-_GROWTH = 256 * 2**20  # bytes by which a process may grow before it drops compiled programs
+_GROWTH = 128 * 2**20  # bytes by which a process may grow before it drops compiled programs
 
 
 def main() -> None:
