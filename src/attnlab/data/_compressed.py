@@ -16,7 +16,7 @@ from typing import Any
 
 from attnlab._errors import AttnlabError
 
-LONGEST = 2**24  # characters of a line, a row or a cell; a longer one is no text to classify
+LONGEST = 2**24  # characters of a line, a row or a cell; a longer one is not a text to classify
 ENDINGS = (".gz", ".bz2", ".xz", ".zst")
 _SIGNATURES = {
     "gzip": re.compile(rb"\x1f\x8b"),

@@ -251,7 +251,7 @@ claim = Claim(
         "Until version 0.1 the claim asked for a rank correlation of score and norm of at least "
         "0.999, which is 1 also where both fall: 76 % of the words that dip from std 0.3 had it.",
         "Seeds 1000 to 1003 refute the first half under the two-layer head, in two of four runs: while "
-        "another topic sets off, words that are known already lose score and norm for 150 to 350 "
+        "another topic starts to rise, words that are known already lose score and norm for 150 to 350 "
         "steps, by 0.02 to 0.09. Under the fixed and the linear head nothing ever fell.",
         "The comparison with frozen keys is for the time in which the loss falls. At the end of "
         "training the norm with frozen keys is the larger one, by a factor of 1.4 to 2.3.",
