@@ -4,10 +4,11 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 ONE_THREAD := XLA_FLAGS="--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1" OMP_NUM_THREADS=1
 JOBS ?= 2
+FIRST_SEED ?= 4000
 
 UV := build/uv/bin/uv
 
-.PHONY: help test quick lint types unit golden registry coverage reproduce profile bench wheel lowest constraints clean
+.PHONY: help test quick lint types unit golden registry verdicts coverage reproduce profile bench wheel lowest constraints clean
 
 help:
 	@echo "make test       create .venv, install, run lint, types and tests"
@@ -15,6 +16,7 @@ help:
 	@echo "make coverage   how often 95 % intervals cover the truth, by simulation"
 	@echo "make golden     every claim and command again: the same numbers to 1e-12? (10 minutes)"
 	@echo "make registry   renew the registry of the claims' thresholds, src/attnlab/papers/registry.json"
+	@echo "make verdicts   every claim at paper scale on fresh seeds (3 CPU-hours); writes docs/verdicts.json"
 	@echo "make reproduce  create .venv, install, run the main job, write results/"
 	@echo "make profile    where the time of reproduce goes, sweep by sweep; writes build/profile.json"
 	@echo "make bench      speed against PyTorch; writes build/bench.json"
@@ -52,6 +54,11 @@ golden: .venv/installed
 
 registry: .venv/installed
 	$(BIN)/python tools/registry.py --store
+
+# Resumable: what is finished is not computed again.
+verdicts: .venv/installed
+	-$(BIN)/attnlab reproduce --scale paper --first-seed $(FIRST_SEED) --corpus rotten-tomatoes --out build/verdicts
+	$(BIN)/python tools/verdicts.py build/verdicts
 
 coverage: .venv/installed
 	$(ONE_THREAD) $(BIN)/pytest -q -m coverage tests/stats/test_coverage.py
