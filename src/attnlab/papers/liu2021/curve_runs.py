@@ -5,7 +5,7 @@ seed, all sample sizes and tunings.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol
@@ -457,20 +457,21 @@ def _widened(fit: Callable[[float, float], xr.Dataset], s: FitSettings) -> xr.Da
     """The best fit of one size on a grid that goes on where its best fit is at an end."""
     tried = {(a, d): fit(a, d) for a in s.step_sizes for d in s.weight_decays}
     for _ in range(s.widen):
-        further = list(_further(tried))
+        further = _further(tried)
         if not further:
             break
         tried |= {pair: fit(*pair) for pair in further}
     best = tried[min(tried, key=lambda pair: _rank(tried[pair]))]
-    return _chosen(best).assign(at_end=("size", [bool(list(_further(tried)))]))
+    return _chosen(best).assign(at_end=("size", [bool(_further(tried))]))
 
 
-def _further(tried: Mapping[tuple[float, float], xr.Dataset]) -> Iterator[tuple[float, float]]:
-    """The pairs next to the best one, where that is an end of the values tried."""
+def _further(tried: Mapping[tuple[float, float], xr.Dataset]) -> list[tuple[float, float]]:
+    """The pairs next to the best one that have not been tried: beyond an end, or in a corner."""
     step, decay = min(tried, key=lambda pair: _rank(tried[pair]))
     steps, decays = (sorted({pair[k] for pair in tried}) for k in (0, 1))
-    yield from ((value, decay) for value in _beyond(step, steps))
-    yield from ((step, value) for value in _beyond(decay, decays))
+    pairs = [(value, decay) for value in _next_to(step, steps)]
+    pairs += [(step, value) for value in _next_to(decay, decays)]
+    return [pair for pair in pairs if pair not in tried]
 
 
 def _rank(fit: xr.Dataset) -> tuple[float, ...]:
@@ -488,20 +489,21 @@ def _chosen(fits: xr.Dataset) -> xr.Dataset:
     return choose(fits, by=_criteria(fits))
 
 
-def _beyond(value: float, grid: Sequence[float]) -> list[float]:
-    """The next values beyond a grid of which ``value`` is an end; none for a grid of one value.
+def _next_to(value: float, grid: Sequence[float]) -> list[float]:
+    """The values below and above one of an ascending grid, which goes on at its ends; none for a grid
+    of one value, and none below zero.
 
-    >>> _beyond(0.1, [0.0, 0.1]), _beyond(0.0, [0.0, 0.1]), _beyond(0.25, [0.25, 1.0])
-    ([0.3], [], [0.0625])
+    >>> _next_to(0.1, [0.0, 0.1]), _next_to(0.0, [0.0, 0.1]), _next_to(0.25, [0.25, 1.0])
+    ([0.0, 0.3], [0.1], [0.0625, 1.0])
     """
-    ordered = sorted(grid)
-    found = []
-    if len(ordered) > 1 and np.isclose(value, ordered[0]) and value > 0:
-        found.append(value * ordered[0] / ordered[1])
-    if len(ordered) > 1 and np.isclose(value, ordered[-1]):
-        ratio = ordered[-1] / ordered[-2] if ordered[-2] > 0 else _FACTOR
-        found.append(float(np.round(value * ratio, 12)))
-    return found
+    if len(grid) == 1:
+        return []
+    place = grid.index(value)
+    below = [grid[place - 1]] if place else [value * grid[0] / grid[1]][: int(value > 0)]
+    if place + 1 < len(grid):
+        return [*below, grid[place + 1]]
+    ratio = value / grid[-2] if grid[-2] > 0 else _FACTOR
+    return [*below, float(np.round(value * ratio, 12))]
 
 
 def _drawn(

@@ -185,8 +185,8 @@ claim = Claim(
     rank=11,
     title="Known attention under other inputs and other activations",
     statement="With inputs that are ±1, uniform or heavy-tailed, and with the softplus from τ = 1 to "
-    f"ReLU, a known mask on 4 of {_FEATURES} features needs at least five times fewer samples than the baseline, and most "
-    "certified minima of a known gate are good.",
+    f"ReLU, a known mask on 4 of {_FEATURES} features needs at least five times fewer samples than "
+    "the baseline, and most certified minima of a known gate are good.",
     source=Source("stated", PAPER, "sub-Gaussian inputs, softplus that tends to ReLU"),
     provenance=_SET,
     table=True,
