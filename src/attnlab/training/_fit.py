@@ -180,8 +180,9 @@ def _labelled(
     return ("size", "step_size", "weight_decay", *own), values.reshape(shape + rest)
 
 
-def choose(fits: xr.Dataset, by: str = "valid_loss") -> xr.Dataset:
-    """For each size, the fit with the smallest ``by``, with its ``step_size`` and ``weight_decay``.
+def choose(fits: xr.Dataset, by: str | Sequence[str] = "valid_loss") -> xr.Dataset:
+    """For each size, the fit with the smallest ``by``, with its ``step_size`` and ``weight_decay``;
+    of several names each decides among those that are equal by the ones before it.
 
     >>> fits = xr.Dataset(
     ...     {"valid_loss": (("size", "step_size", "weight_decay"), [[[2.0, 1.0]]]), "error": (("size", "step_size",
@@ -191,14 +192,17 @@ def choose(fits: xr.Dataset, by: str = "valid_loss") -> xr.Dataset:
     >>> chosen.error.values.tolist(), chosen.weight_decay.values.tolist()
     ([6.0], [0.1])
     """
-    if by not in fits:
+    names = [by] if isinstance(by, str) else list(by)
+    absent = [name for name in names if name not in fits]
+    if absent:
         raise AttnlabError(
-            f"no {by!r} among {sorted(map(str, fits.data_vars))}: measure it, or choose by "
+            f"no {absent[0]!r} among {sorted(map(str, fits.data_vars))}: measure it, or choose by "
             "another name"
         )
     flat = fits.stack(tuning=("step_size", "weight_decay"))
-    best = flat[by].fillna(np.inf).argmin("tuning")
-    chosen = flat.isel(tuning=best)
+    columns = [flat[name].fillna(np.inf).transpose("size", "tuning").values for name in names]
+    best = np.lexsort(columns[::-1], axis=1)[:, 0]
+    chosen = flat.isel(tuning=xr.DataArray(best, dims="size"))
     tuned = {
         name: ("size", np.asarray(chosen[name].values)) for name in ("step_size", "weight_decay")
     }
@@ -342,13 +346,14 @@ def _draws(
     """
     if recipe.batch_size is None:
         return None
-    draw_key = jax.random.split(key)[1]
-    return np.stack(
-        [
-            np.asarray(_draw(draw_key, jnp.asarray(n), recipe.steps, recipe.batch_size))
-            for n in counts
-        ]
-    )
+    words = np.asarray(jax.random.key_data(jax.random.split(key)[1])).tobytes()
+    return np.stack([_places(words, n, recipe.steps, recipe.batch_size) for n in counts])
+
+
+@functools.lru_cache(maxsize=16)  # fits of one size that are tuned one by one have the same draws
+def _places(words: bytes, size: int, steps: int, batch: int) -> Int[np.ndarray, "steps batch"]:
+    key = jax.random.wrap_key_data(jnp.asarray(np.frombuffer(words, np.uint32)))
+    return np.asarray(_draw(key, jnp.asarray(size), steps, batch))
 
 
 @functools.partial(jax.jit, static_argnames=("steps", "batch"))
