@@ -48,6 +48,7 @@ class WordSettings(FitSettings):
     - ``resplit``: every seed draws its own training, validation and test texts out of all of them,
       so that intervals over seeds include the draw of the texts.
     - ``embedding_dim``, ``embedding_std``: of students that pool.
+    - ``answers``: whether what the student of the largest size says of each test text is kept.
     - ``course``: whether one more training at the largest size is followed step by step.
     """
 
@@ -69,6 +70,7 @@ class WordSettings(FitSettings):
     embedding_std: float = 1e-6
     hidden: int = 10
     course: bool = False
+    answers: bool = False
 
     def __post_init__(self):
         super().__post_init__()
