@@ -143,8 +143,8 @@ class Section:
 
     ``folded``: only title and statement are shown until the reader opens it.
     ``statement`` is what is put to the test, ``expected`` the verdict that it should get,
-    ``reading`` the verdict in words and ``reason`` why it is so. ``source`` and ``facts`` stand at
-    the end; web addresses in ``source`` can be followed.
+    ``reading`` the verdict in words and ``reason`` why it is so; ``cautions`` stand right under the
+    verdict. ``source`` and ``facts`` stand at the end; web addresses in ``source`` can be followed.
     """
 
     id: str
@@ -162,6 +162,7 @@ class Section:
     command: str = ""
     source: str = ""
     reason: str = ""
+    cautions: tuple[str, ...] = ()
     reading: str = ""
     facts: dict[str, str] = field(default_factory=dict)
     folded: bool = False
