@@ -428,9 +428,10 @@ def _grid_table(grid: Grid, title: str) -> str:
 
 
 def _shaded_list(shaded: Shaded) -> str:
-    """Sentences with each word shaded as at the last step; the page's script changes shades and
-    remarks only.
+    """Sentences with each word shaded as where the slider opens; the page's script changes shades
+    and remarks only.
     """
+    now = shaded.start
 
     def word(text: str, known: bool, shade: int) -> str:
         if not known:
@@ -438,12 +439,12 @@ def _shaded_list(shaded: Shaded) -> str:
         return f'<span class="word" style="--shade:{shade}%">{_escape(text)}</span>'
 
     def item(entry: Sentence) -> str:
-        words = " ".join(map(word, entry.words, entry.known, entry.shades[-1]))
-        right = "yes" if entry.right[-1] else "no"
+        words = " ".join(map(word, entry.words, entry.known, entry.shades[now]))
+        right = "yes" if entry.right[now] else "no"
         return (
             f'<li><p class="said" dir="auto">{words}</p><p class="remark">'
             f'<span class="label" dir="auto">{_escape(entry.label)}</span> '
-            f'<span data-remark data-right="{right}">{_escape(entry.remarks[-1])}</span></p></li>'
+            f'<span data-remark data-right="{right}">{_escape(entry.remarks[now])}</span></p></li>'
         )
 
     return f'<ol class="shaded">{"".join(map(item, shaded.sentences))}</ol>'
@@ -452,12 +453,14 @@ def _shaded_list(shaded: Shaded) -> str:
 def _section(entry: Section) -> str:
     """A section: what is claimed, what came out, figures, numbers, controls, how to do it again."""
     name, kind = _escape(entry.id), (entry.verdict or "plain").replace(" ", "-")
+    opened, closed = ("<details><summary>", "</summary>") if entry.folded else ("", "")
     parts = [
-        f'<section id="{name}" class="{kind}" aria-labelledby="{name}--title"><header>',
+        f'<section id="{name}" class="{kind}" aria-labelledby="{name}--title">{opened}<header>',
         _state(entry),
         *(_element("p", f"Caution: {caution}", "caution") for caution in entry.cautions),
         "<h2 "
-        f'id="{name}--title">{_escape(entry.title)}</h2>{_element("p", entry.statement, "statement")}</header>',
+        f'id="{name}--title">{_escape(entry.title)}</h2>{_element("p", entry.statement, "statement")}'
+        f"</header>{closed}",
         _against(entry),
         _element("p", entry.reason, "reason"),
         *(_element("p", paragraph) for paragraph in entry.body),
@@ -468,7 +471,7 @@ def _section(entry: Section) -> str:
         _controls_table(entry.controls),
         _command(entry.command),
         _facts(entry),
-        "</section>",
+        "</details></section>" if entry.folded else "</section>",
     ]
     return "".join(parts)
 
@@ -526,11 +529,12 @@ def _slider(entry: Figure) -> str:
     if not names:
         return ""
     last = len(names) - 1
-    now = _escape(names[last])
+    start = range(len(names))[entry.shaded.start] if entry.shaded else last
+    now = _escape(names[start])
     return (
         '<div class="control slider"><button type="button" data-play aria-label="Play through '
         'training">Play</button>'
-        f'<label>Step <input type="range" min="0" max="{last}" value="{last}" '
+        f'<label>Step <input type="range" min="0" max="{last}" value="{start}" '
         f'aria-valuetext="{now}" data-frame>'
         f"</label><output>{now}</output></div>"
     )

@@ -4,8 +4,8 @@ topic task, or of a user's texts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -38,6 +38,7 @@ from attnlab.papers.liu2021.curve_runs import (
     Start,
     call,
     learning_curve,
+    predicted_labels,
 )
 from attnlab.papers.liu2021.variant_runs import VariantLoss, VariantMeasure, train_course
 from attnlab.papers.liu2021.variant_settings import Variant
@@ -67,12 +68,21 @@ def fit_words(s: WordSettings, context: RunContext) -> xr.Dataset:
     rng = np.random.default_rng(s.seed)
     train = thinning.shortened(task.train.subset(order), thinning.LONGEST, rng)
     if s.student == TF_IDF:
-        return tf_idf_curve(train, task.valid, task.test, s.sizes, s.strengths)
+        curve = tf_idf_curve(train, task.valid, task.test, s.sizes, s.strengths)
+        return curve if s.answers else curve.drop_vars("answers")
     variant = s.variant
     learner = _counting(task, s) if variant is None else _pooling(task, variant, s)
     given = _given(task, s)
     own, valid, test = (given(part) for part in (train, task.valid, task.test))
-    found = learning_curve(learner, own, {"valid": valid, "test": test}, s, key=fit_key)
+    checks = {"valid": valid, "test": test}
+    if s.answers:
+        told = replace(
+            learner, measure=WithAnswers(learner.measure, answer_bag), dims={"answers": ("text",)}
+        )
+        found = learning_curve(told, own, checks, s, key=fit_key)
+        found["answers"] = found.answers.isel(size=-1)
+    else:
+        found = learning_curve(learner, own, checks, s, key=fit_key)
     if not s.course:
         return found
     names = ("entropy", "accuracy", *(() if task.known is None else ("attention",)))
@@ -82,8 +92,8 @@ def fit_words(s: WordSettings, context: RunContext) -> xr.Dataset:
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """Sentences over one vocabulary, the words of it that matter, where that is known, and the key
-    of the fits.
+    """Sentences over one vocabulary, the words of it that matter, where that is known, the key of
+    the fits, and the words of the longest sentence: as many for all seeds, which so share a program.
     """
 
     train: Corpus
@@ -91,12 +101,7 @@ class _Task:
     test: Corpus
     known: np.ndarray | None
     key: Array
-
-    @property
-    def longest(self) -> int:
-        """Words of the longest sentence: the same for all seeds, which so share a program."""
-        longest = max(int(part.lengths.max()) for part in (self.train, self.valid, self.test))
-        return min(longest, thinning.LONGEST)
+    longest: int
 
 
 def _topic_task(s: WordSettings, root_seed: int) -> _Task:
@@ -109,25 +114,58 @@ def _topic_task(s: WordSettings, root_seed: int) -> _Task:
     )
     counts = (s.available, s.valid_points, s.test_points)
     train, valid, test = (task.sample(n, key=draw) for n, draw in zip(counts, draws, strict=True))
-    return _Task(train, valid, test, train.word_ids(task.topic_word_ids), key)
+    longest = max(int(part.lengths.max()) for part in (train, valid, test))
+    return _Task(train, valid, test, train.word_ids(task.topic_word_ids), key, longest)
 
 
 def _texts(s: WordSettings, root_seed: int) -> _Task:
     key = jax.random.fold_in(jax.random.key(root_seed), s.seed)
-    return _Task(*_some_texts(s.folder, s.data, root_seed), None, key)
+    draw = (root_seed, s.seed) if s.resplit else None
+    train, valid, test, longest = _some_texts(s.folder, s.data, root_seed, draw)
+    return _Task(train, valid, test, None, key, longest)
 
 
 @lru_cache(maxsize=1)
-def _some_texts(folder: str, data: str, root_seed: int) -> tuple[Corpus, Corpus, Corpus]:
-    """Training texts, and those of validation and test: not too many, and not too long."""
+def _some_texts(
+    folder: str, data: str, root_seed: int, draw: tuple[int, int] | None
+) -> tuple[Corpus, Corpus, Corpus, int]:
+    """Training texts, those of validation and test: not too many, and not too long; and the length
+    of the longest.
+
+    With a ``draw`` all texts are divided again, each class evenly, into parts as large as before;
+    the vocabulary stays that of the training texts as they were given.
+    """
     parts = text_parts(folder)
     parts.require(data, folder)
+    given = parts.train, parts.valid, parts.test
+    longest = min(max(int(part.lengths.max()) for part in given), thinning.LONGEST)
+    train, *others = given if draw is None else divided_again(given, draw)
     rng = np.random.default_rng(root_seed)
     checked = []
-    for part in (parts.valid, parts.test):
+    for part in others:
         few, _ = thinning.some_of(part, thinning.LOOKED_AT)
         checked.append(thinning.shortened(few, thinning.LONGEST, rng))
-    return parts.train, *checked
+    return train, *checked, longest
+
+
+def divided_again(parts: Sequence[Corpus], draw: tuple[int, int]) -> tuple[Corpus, ...]:
+    """The sentences of all parts, drawn into parts of the same sizes, each class evenly.
+
+    >>> corpus = Corpus.from_tokens([["a"], ["b"]] * 30, labels=[0, 1] * 30)
+    >>> parts = divided_again(corpus.split(0.8, 0.1, 0.1, seed=0), (0, 5))
+    >>> [len(part) for part in parts], [int(part.labels.sum()) for part in parts]
+    ([48, 6, 6], [24, 3, 3])
+    """
+    sizes = np.concatenate([np.diff(part.offsets) for part in parts])
+    whole = replace(
+        parts[0],
+        offsets=np.concatenate([[0], np.cumsum(sizes)]),
+        words=np.concatenate([part.words for part in parts]),
+        counts=np.concatenate([part.counts for part in parts]),
+        labels=np.concatenate([part.labels for part in parts]),
+    )
+    seed = int(np.random.SeedSequence(draw).generate_state(1)[0])
+    return whole.split(*(len(part) / len(whole) for part in parts), seed=seed)
 
 
 def _given(task: _Task, s: WordSettings) -> Callable[[Corpus], dict[str, Any]]:
@@ -181,6 +219,21 @@ class _CountsStart:
         return eqx.nn.MLP(self.words, self.classes, self.hidden, 1, key=key, dtype=kind)
 
 
+@dataclass(frozen=True)
+class WithAnswers:
+    """What a measure says, and the class that ``answers`` names for each test text."""
+
+    measure: Callable[[Any, Any], dict[str, Array]]
+    answer: Callable[[Any, Any], Array]
+
+    def __call__(self, model: Any, checks: Any) -> dict[str, Array]:
+        """All of it, for one model."""
+        test = checks["test"]
+        outputs = jax.vmap(self.answer, (None, 0))(model, test["x"])
+        found = self.measure(model, checks)
+        return found | {"answers": predicted_labels(outputs, test["y"])}
+
+
 def answer_bag(model: WordAttention, sample: dict[str, Any]) -> Array:
     """The logits of one sentence."""
     return bag_logits(model, sample["bag"])
@@ -220,7 +273,8 @@ def tf_idf_curve(
     strengths: tuple[float, ...] = WordSettings.strengths,
 ) -> xr.Dataset:
     """TF-IDF with logistic regression on the first n training sentences; C by the least loss on
-    validation sentences.
+    validation sentences. ``answers`` (text): the class that the largest n names for each test
+    sentence.
 
     Where the first n sentences are all of one class, that class is the answer.
 
@@ -230,11 +284,13 @@ def tf_idf_curve(
     [0.5, 1.0]
     """
     rows = []
+    answers = np.zeros(len(test), np.int32)
     for n in sizes:
         part = train.subset(np.arange(n))
         seen = np.unique(part.labels)
         if len(seen) == 1:
-            rows.append((float((test.labels == seen[0]).mean()), np.nan, np.nan))
+            answers = np.full(len(test), seen[0], np.int32)
+            rows.append((float((answers == test.labels).mean()), np.nan, np.nan))
             continue
         weigh = TfidfTransformer(sublinear_tf=True).fit(_counts(part))
         known = valid.subset(np.isin(valid.labels, seen))
@@ -244,13 +300,15 @@ def tf_idf_curve(
             model = LogisticRegression(C=strength, max_iter=1000).fit(x, part.labels)
             loss = log_loss(known.labels, model.predict_proba(x_valid), labels=model.classes_)
             if loss < best[0]:
-                best = (loss, float(model.score(x_test, test.labels)), strength)
+                answers = model.predict(x_test).astype(np.int32)
+                best = (loss, float((answers == test.labels).mean()), strength)
         rows.append((best[1], best[0], best[2]))
     accuracy, loss, strength = np.array(rows).T
     columns = {"accuracy": accuracy, "valid_loss": loss, "strength": strength}
-    return xr.Dataset(
+    found = xr.Dataset(
         {name: ("size", values) for name, values in columns.items()}, {"size": list(sizes)}
     )
+    return found.assign(answers=("text", answers))
 
 
 def _counts(corpus: Corpus):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -221,7 +221,7 @@ def all_cards(data: Data, found: Mapping[str, Any]) -> tuple[Card, ...]:
         *_good_cards(data),
     ]
     if "try" in verdicts:
-        cards.append(_try_card(verdicts["try"]))
+        cards.append(Card(label="what to try", text=verdicts["try"]["advice"], link="try"))
     return tuple(cards)
 
 
@@ -257,7 +257,7 @@ def _pays_cards(record: Mapping[str, Any]) -> list[Card]:
     needed = ", ".join(f"{name} {labels}" for name, labels in record["needed"].items())
     return [
         Card(
-            label="does attention pay?",
+            label="attention against mean pooling",
             text=f"{record['words']} With all labels the test accuracies are {reached}.",
             headline=record["headline"],
             measure=f"times fewer labels than mean pooling, at {level}",
@@ -309,7 +309,7 @@ def _words_cards(data: Data) -> list[Card]:
                 headline=_percent(f"{middle:.1%}"),
                 measure="median error of the relation",
                 verdict="reported",
-                link="words",
+                link="training",
             )
         )
     return cards
@@ -382,14 +382,3 @@ def _good_cards(data: Data) -> list[Card]:
             )
         )
     return cards
-
-
-def _try_card(record: Mapping[str, Any]) -> Card:
-    best: Sequence[str] = record["order"]
-    return Card(
-        label="what to try",
-        text=record["sentence"],
-        headline=f"{record['accuracy'][best[0]]:.3f}",
-        measure=f"mean accuracy of {best[0]}, with all labels",
-        link="try",
-    )
