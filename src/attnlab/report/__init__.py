@@ -34,6 +34,7 @@ from attnlab.report._samples import (
     ratio_rows,
     ratios_against,
 )
+from attnlab.report._story import Book, Chapter, Derivation, Line, Story, Term
 from attnlab.report._style import MAX_SERIES, menu_figure
 from attnlab.report._surfaces import barrier_figure, surface_figure
 from attnlab.report._tables import heat_table, plain_table, ratio_map, tone_of

@@ -78,7 +78,7 @@ class Figure:
     shaded: Shaded | None = None
 
     def __post_init__(self):
-        _check_id(self.id, "figure")
+        check_id(self.id, "figure")
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class Section:
     facts: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self):
-        _check_id(self.id, "section")
+        check_id(self.id, "section")
         _check_verdict(self.verdict, f"section {self.id!r}")
 
     @property
@@ -210,7 +210,7 @@ class Page:
         )
 
 
-def _check_id(name: str, what: str) -> None:
+def check_id(name: str, what: str) -> None:
     """Refuse an id that could not be an anchor or a file name."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9._-]*", name):
         raise AttnlabError(
