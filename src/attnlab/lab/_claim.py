@@ -18,7 +18,7 @@ from attnlab.report import Figure
 
 NOT_DISCRIMINATING = "not discriminating"
 _OURS = Source("ours")
-_FOUND = ("holds", "fails", "inconclusive")
+_FOUND = ("holds", "fails", "inconclusive", "reported")
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Claim:
     - ``expected``: the verdict that is expected; ``expected_provenance``: when that was set, by
       default with the thresholds.
     - ``why``: in two or three sentences, why it is so; ``finding``: a title for what was found, by
-      verdict (``holds``, ``fails``, ``inconclusive``). Both may have mathematics, ``$…$``.
+      verdict (``holds``, ``fails``, ``inconclusive``; ``reported`` of a table). Both may have mathematics, ``$…$``.
     - ``figures(data)`` draws it; without figures a page shows every criterion run by run.
     - ``rank`` orders the claims of a paper; ``options``: what the command that reproduces it needs
       besides its id.
