@@ -58,7 +58,8 @@ class Claim:
     - ``expected``: the verdict that is expected; ``expected_provenance``: when that was set, by
       default with the thresholds.
     - ``why``: in two or three sentences, why it is so; ``finding``: a title for what was found, by
-      verdict (``holds``, ``fails``, ``inconclusive``; ``reported`` of a table). Both may have mathematics, ``$…$``.
+      verdict (``holds``, ``fails``, ``inconclusive``; ``reported`` of a table). Both may have
+      mathematics, ``$…$``.
     - ``figures(data)`` draws it; without figures a page shows every criterion run by run.
     - ``rank`` orders the claims of a paper; ``options``: what the command that reproduces it needs
       besides its id.
