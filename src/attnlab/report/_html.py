@@ -455,6 +455,7 @@ def _section(entry: Section) -> str:
     parts = [
         f'<section id="{name}" class="{kind}" aria-labelledby="{name}--title"><header>',
         _state(entry),
+        *(_element("p", f"Caution: {caution}", "caution") for caution in entry.cautions),
         "<h2 "
         f'id="{name}--title">{_escape(entry.title)}</h2>{_element("p", entry.statement, "statement")}</header>',
         _against(entry),
