@@ -18,7 +18,7 @@ from attnlab.report import Figure
 
 NOT_DISCRIMINATING = "not discriminating"
 _OURS = Source("ours")
-_FOUND = ("holds", "fails", "inconclusive")
+_FOUND = ("holds", "fails", "inconclusive", "reported")
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Claim:
     - ``expected``: the verdict that is expected; ``expected_provenance``: when that was set, by
       default with the thresholds.
     - ``why``: in two or three sentences, why it is so; ``finding``: a title for what was found, by
-      verdict (``holds``, ``fails``, ``inconclusive``). Both may have mathematics, ``$…$``.
+      verdict (``holds``, ``fails``, ``inconclusive``; ``reported`` of a table). Both may have mathematics, ``$…$``.
     - ``figures(data)`` draws it; without figures a page shows every criterion run by run.
     - ``cautions(data)``: what of these runs limits the verdict, such as a tuning that chose the end
       of its grid; sentences that stand right under it. They do not change it.
