@@ -61,6 +61,8 @@ class Claim:
       verdict (``holds``, ``fails``, ``inconclusive``; ``reported`` of a table). Both may have
       mathematics, ``$…$``.
     - ``figures(data)`` draws it; without figures a page shows every criterion run by run.
+    - ``cautions(data)``: what of these runs limits the verdict, such as a tuning that chose the end
+      of its grid; sentences that stand right under it. They do not change it.
     - ``rank`` orders the claims of a paper; ``options``: what the command that reproduces it needs
       besides its id.
     """
@@ -75,6 +77,7 @@ class Claim:
     how_measured: str
     refuted_by: str
     figures: Callable[[Data], Sequence[Figure]] | None = None
+    cautions: Callable[[Data], Sequence[str]] | None = None
     expected: Literal["holds", "fails"] = "holds"
     notes: tuple[str, ...] = field(default=())
     table: bool = False
@@ -173,6 +176,7 @@ class Claim:
             "verdict": "not run",
             "reading": "not run",
             "exceptions": "",
+            "cautions": [],
             "expected": self.expected,
             "expected_provenance": self._expected_since,
             "confidence": confidence,
@@ -200,6 +204,7 @@ class Claim:
             "verdict": verdict,
             "reading": ON_AVERAGE if average else verdict,
             "exceptions": _exceptions(results),
+            "cautions": [] if self.cautions is None else list(self.cautions(data)),
             "reason": reason,
             "criteria": [
                 r.record()

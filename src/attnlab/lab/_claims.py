@@ -177,6 +177,8 @@ class Claims(Experiment[ClaimSettings]):
                 entries[claim.id] = entry
                 data |= look.data()
                 bench.stage(_line(entry))
+                for caution in entry["cautions"]:
+                    bench.stage(f"    caution: {caution}")
                 judged = [entries[name] for name in claims if name in entries]
                 bench.found |= {"claims": judged, "looks": looks}
                 if left := len(claims) - len(judged):
@@ -232,7 +234,9 @@ class Claims(Experiment[ClaimSettings]):
             yield from self.details(record)
             return
         entries = record.content["claims"]
-        yield TextTable(_SUMMARY, tuple(map(_summary_row, entries)), one_line=True)
+        under = {k: entry["cautions"] for k, entry in enumerate(entries) if entry["cautions"]}
+        rows = tuple(map(_summary_row, entries))
+        yield TextTable(_SUMMARY, rows, one_line=True, under=under)
         yield from _ending(entries, reasons=False)
 
     def details(self, record: Record) -> Iterable[str | TextTable]:
@@ -402,6 +406,7 @@ def _claim_section(
         command=entry["command"],
         source=_by_words(entry, "source") or entry["source"],
         reason=entry["reason"],
+        cautions=tuple(entry["cautions"]),
         reading=entry["reading"],
         facts=_claim_facts(entry),
     )
@@ -567,6 +572,7 @@ def _verdict_table(entries: Sequence[Mapping[str, Any]]) -> TextTable:
             mark = f" ({', '.join(marks)})" if marks else ""
             runs = f"\n{c['exceptions']}" if c["exceptions"] else ""
             rows.append((*head, c["name"] + mark + runs, _measured(c), _asked(c)))
+        rows += [("", "", f"caution: {caution}", "", "") for caution in entry["cautions"]]
         for ok, words in ((True, "controls as they should"), (False, "controls that failed")):
             named = [c["id"] for c in entry["controls"] if c["ok"] is ok]
             rows += [("", "", f"{words}: {', '.join(named)}", "", "")] if named else []

@@ -54,11 +54,13 @@ class TextTable:
     """A table for the terminal. Cells are text; a verdict is coloured, an empty row is a rule.
 
     ``one_line``: no row is broken; cells of the last column are cut where they are too long.
+    ``under``: cautions that stand under a row of such a table, by its place.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     one_line: bool = False
+    under: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
 
 class Experiment(abc.ABC, Generic[S]):

@@ -73,7 +73,11 @@ def render(page: Page) -> str:
     to anywhere.
     """
     has_figures = any(entry.figures for entry in page.sections)
-    theme, plotly, script = _asset("theme.js"), _plotly() if has_figures else "", _asset("page.js")
+    theme, plotly, script = (
+        _asset("templates/theme.js"),
+        _plotly() if has_figures else "",
+        _asset("page.js"),
+    )
     return "\n".join(
         [
             "<!doctype html>",
@@ -85,8 +89,8 @@ def render(page: Page) -> str:
             f'<meta name="generator" content="attnlab {_escape(__version__)}">',
             '<meta name="color-scheme" content="light dark">',
             f"<title>{_escape(page.title)}</title>",
-            f"<style>{_asset('page.css')}</style><script>{theme}</script></head>",
-            f'<body>{_asset("icons.svg")}<a class="skip" href="#main">Skip to the content</a>',
+            f"<style>{_asset('templates/page.css')}</style><script>{theme}</script></head>",
+            f'<body>{_asset("templates/icons.svg")}<a class="skip" href="#main">Skip to the content</a>',
             _bar(page),
             f'<div class="frame">{_rail(page)}<main id="main">{_top(page)}',
             *(_section(entry) for entry in page.sections),
@@ -455,6 +459,7 @@ def _section(entry: Section) -> str:
     parts = [
         f'<section id="{name}" class="{kind}" aria-labelledby="{name}--title"><header>',
         _state(entry),
+        *(_element("p", f"Caution: {caution}", "caution") for caution in entry.cautions),
         "<h2 "
         f'id="{name}--title">{_escape(entry.title)}</h2>{_element("p", entry.statement, "statement")}</header>',
         _against(entry),

@@ -141,8 +141,8 @@ class Section:
     """One part of the page, with or without a verdict.
 
     ``statement`` is what is put to the test, ``expected`` the verdict that it should get,
-    ``reading`` the verdict in words and ``reason`` why it is so. ``source`` and ``facts`` stand at
-    the end; web addresses in ``source`` can be followed.
+    ``reading`` the verdict in words and ``reason`` why it is so; ``cautions`` stand right under the
+    verdict. ``source`` and ``facts`` stand at the end; web addresses in ``source`` can be followed.
     """
 
     id: str
@@ -160,6 +160,7 @@ class Section:
     command: str = ""
     source: str = ""
     reason: str = ""
+    cautions: tuple[str, ...] = ()
     reading: str = ""
     facts: dict[str, str] = field(default_factory=dict)
 
