@@ -12,7 +12,8 @@ SEN = Derivation(
     lines=(
         Line(
             r"c_n = \sum_{u \in n} a_{u,n}\,\nu_u",
-            r"The context of sentence $n$ is the mean of its words' embeddings, weighted by attention.",
+            r"The context of sentence $n$ is the mean of the embeddings of its words $u$, weighted by "
+            r"attention.",
         ),
         Line(
             r"\frac{\mathrm{d}\nu}{\mathrm{d}\tau} = \sum_n a_n\, g_n, \qquad "
