@@ -5,10 +5,10 @@ from __future__ import annotations
 from attnlab.lab import Claim, Control, Criterion, Data, Grid, Scale, Source, Sweep, given_interval
 from attnlab.papers import PROTOTYPE
 from attnlab.papers.liu2021 import PAPER
-from attnlab.papers.liu2021.curve_sweeps import end
+from attnlab.papers.liu2021.curve_sweeps import end, tuning_cautions
 from attnlab.papers.liu2021.sample_figures import tuning
 from attnlab.papers.liu2021.sample_sweeps import (
-    FEATURES,
+    ENDS,
     HOW,
     LEVEL,
     WORK,
@@ -36,7 +36,7 @@ def _grid(scale: Scale, seeds: int) -> Grid:
     arms = {
         label_of(student, p): mask_arm(scale, "moving-block", student, p, growing=True)
         for student in students
-        for p in FEATURES[scale]
+        for p in ENDS[scale]
     }
     return Grid(arms, seeds)
 
@@ -106,5 +106,6 @@ claim = Claim(
     ),
     how_measured=f"{HOW} The block is the 4 features that follow the largest one.",
     refuted_by=f"An exponent below {_LEAST:g}.",
+    cautions=tuning_cautions({"": MovingBlock}),
     figures=figures,
 )

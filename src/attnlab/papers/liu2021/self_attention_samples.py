@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attnlab.lab import Claim, Control, Criterion, Data, given_interval
 from attnlab.papers import PROTOTYPE
-from attnlab.papers.liu2021.curve_sweeps import end
+from attnlab.papers.liu2021.curve_sweeps import end, tuning_cautions
 from attnlab.papers.liu2021.sample_figures import ratio_and_predictors, tuning
 from attnlab.papers.liu2021.sample_sweeps import (
     HOW,
@@ -108,5 +108,6 @@ claim = Claim(
         f"Learned self-attention reaches ε = {LEVEL:g} from some starts only: its n({LEVEL:g}) and "
         "the share of seeds that reach it are shown and not judged.",
     ),
+    cautions=tuning_cautions({"": OnAttention, "MLP teacher": OnMlp}),
     figures=figures,
 )
