@@ -88,7 +88,6 @@ IDENTITY = Derivation(
             r"Sum over all steps: $I_1 = \frac{1}{2}\sum_k |\Delta\nu_k|^2$ is what finite steps add, "
             r"and $I_2 = \sum_k \eta \sum_n a_n c_n \cdot g_n$ what the word shares with its context. "
             r"Nothing was assumed but steps along the gradient, so the identity is exact.",
-            lights="fixed head",
         ),
         Line(
             r"c_n \cdot g_n = -\ell_n \cdot \frac{\partial L}{\partial \ell_n}",
@@ -119,7 +118,6 @@ SCORE_SUM = Derivation(
             r"\sum_w s_w(T) = \sum_w s_w(0)",
             r"So the sum never changes, at any step size, and momentum keeps it too because it only "
             r"adds gradients up. Adam divides each coordinate by a size of its own, and the sum moves.",
-            lights="fixed head",
         ),
     ),
 )
