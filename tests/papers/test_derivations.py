@@ -595,7 +595,7 @@ def reduced_forces(m: Model) -> np.ndarray:
     return -gradient(lambda at: reduced_loss(m, at), c)
 
 
-@check("lu2021.reduced_fc", r"a_t = \frac{e^{s_t}}{e^{s_t} + m}, \qquad c_n = a_t\,\nu_t")
+@check("lu2021.rate", r"a_t = \frac{e^{s_t}}{e^{s_t} + m}, \qquad c_n = a_t\,\nu_t")
 def contexts_of_the_topic_word() -> Sides:
     m = quiet_later()
     topic = m.sentences[:, 0]
@@ -606,7 +606,7 @@ def contexts_of_the_topic_word() -> Sides:
     return contexts(m), right, wrong
 
 
-@check("lu2021.reduced_fc", r"L = \sum_t P_t\; \mathrm{CE}\left(\mathrm{head}(a_t\,\nu_t)\right)")
+@check("lu2021.rate", r"L = \sum_t P_t\; \mathrm{CE}\left(\mathrm{head}(a_t\,\nu_t)\right)")
 def loss_of_the_topic_words() -> Sides:
     m = quiet_later()
     c = reduced_attention(m)[:, None] * m.E[:_TOPIC_WORDS]
@@ -614,7 +614,7 @@ def loss_of_the_topic_words() -> Sides:
 
 
 @check(
-    "lu2021.reduced_fc",
+    "lu2021.rate",
     r"\frac{\mathrm{d}\nu_t}{\mathrm{d}\tau} = a_t\, f_t, \qquad "
     r"f_t = -\frac{\partial L}{\partial (a_t\nu_t)}",
 )
@@ -625,7 +625,7 @@ def embeddings_of_the_reduced_model() -> Sides:
 
 
 @check(
-    "lu2021.reduced_fc",
+    "lu2021.rate",
     r"\frac{\mathrm{d}s_t}{\mathrm{d}\tau} = |q|^2\, a_t\,(1 - a_t)\; \nu_t \cdot f_t",
 )
 def scores_of_the_reduced_model() -> Sides:
@@ -636,7 +636,7 @@ def scores_of_the_reduced_model() -> Sides:
 
 
 @check(
-    "lu2021.reduced_fc",
+    "lu2021.rate",
     r"\frac{\mathrm{d}}{\mathrm{d}\tau}\left[s_t + \frac{e^{s_t}}{m} - "
     r"\frac{|q|^2}{2}|\nu_t|^2\right] = 0",
 )

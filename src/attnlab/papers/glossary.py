@@ -91,7 +91,9 @@ _TRAINING = (
     Term("w", "w", "Word: the one that is meant, as an index."),
     Term("u", "u", "Word: any word of a sentence, as an index."),
     Term(
-        "t", "t", "Topic word, or shift: as an index, a topic word; else a number added to scores."
+        "t",
+        "t",
+        "Topic word, or number: as an index, a topic word; else a number added to every score.",
     ),
     Term("K", "K", "Keys: the matrix of all keys, a row for each word."),
     Term(

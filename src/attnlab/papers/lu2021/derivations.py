@@ -1,6 +1,6 @@
 r"""Derivations that the story of this paper shows: SEN, the exact identity, two laws, the reduced model.
 
-The id of a derivation is that of the claim whose figure it stands beside. Each line has a numerical
+The id of a derivation is that of the claim that it explains. Each line has a numerical
 check in ``tests/papers/test_derivations.py``, bound to its formula.
 """
 
@@ -108,16 +108,18 @@ SCORE_SUM = Derivation(
         ),
         Line(
             r"\sum_w \frac{\partial L}{\partial s_w} = 0",
-            r"This is the derivative of the line above by $t$: the gradients by all scores sum to zero.",
+            r"This is the derivative of the line above by $t$: the gradients by the scores of all words $w$ "
+            r"sum to zero.",
         ),
         Line(
             r"\Delta s_w = -\eta\,|q|^2\, \frac{\partial L}{\partial s_w}",
-            r"With a frozen query descent moves every score by the same multiple of its own gradient.",
+            r"With a frozen query descent of step size $\eta$ moves every score by the same multiple of its "
+            r"own gradient.",
         ),
         Line(
             r"\sum_w s_w(T) = \sum_w s_w(0)",
-            r"So the sum never changes, at any step size, and momentum keeps it too because it only "
-            r"adds gradients up. Adam divides each coordinate by a size of its own, and the sum moves.",
+            r"So the sum is the same at the last step $T$, at any step size, and momentum keeps it too "
+            r"because it only adds gradients up. Adam divides each coordinate by a size of its own, and the sum moves.",
         ),
     ),
 )
@@ -161,7 +163,7 @@ BALANCE = Derivation(
 )
 
 REDUCED = Derivation(
-    id="lu2021.reduced_fc",
+    id="lu2021.rate",
     title="A whole data set in one sentence per topic word",
     lines=(
         Line(
@@ -183,8 +185,8 @@ REDUCED = Derivation(
         Line(
             r"\frac{\mathrm{d}s_t}{\mathrm{d}\tau} = |q|^2\, a_t\,(1 - a_t)\; \nu_t \cdot f_t",
             r"As in the derivation of SEN, with $o = 0$ because the other words' embeddings are zero. "
-            r"These two equations, solved from the initial values alone, are the predicted lines.",
-            lights="predicted",
+            r"These two equations, solved from the initial values alone, are the prediction.",
+            lights="reduced model",
         ),
         Line(
             r"\frac{\mathrm{d}}{\mathrm{d}\tau}\left[s_t + \frac{e^{s_t}}{m} - "

@@ -1,6 +1,6 @@
 r"""Lu 2021 in six figures; numbers in braces are filled in from a record (``attnlab.lab.fill``)."""
 
-from attnlab.papers.lu2021.derivations import IDENTITY, SEN
+from attnlab.papers.lu2021.derivations import IDENTITY, REDUCED, SCORE_SUM, SEN
 from attnlab.report import Chapter, Story
 
 STORY = Story(
@@ -116,6 +116,7 @@ STORY = Story(
                 "between hidden units that are nearly tied.",
             ),
             figure="lu2021.convergence/convergence_curves",
+            derivation=SCORE_SUM,
             claim="lu2021.convergence",
         ),
         Chapter(
@@ -140,6 +141,7 @@ STORY = Story(
                 r"to lower.",
             ),
             figure="lu2021.rate/rate_training",
+            derivation=REDUCED,
             claim="lu2021.rate",
         ),
         Chapter(
