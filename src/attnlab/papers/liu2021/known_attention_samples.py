@@ -58,6 +58,15 @@ claim = Claim(
     title="Known attention needs no more samples when irrelevant features are added",
     statement="With 4 relevant of p features, the baseline's needed samples grow in proportion to "
     "p; those of a model that knows the mask do not grow.",
+    why="A mask that sets the irrelevant features to zero removes them before any weight sees "
+    "them, so that the problem is the same for every p. The baseline has weights for all "
+    "features, and the more there are the more it needs, because only samples can tell it "
+    "which weights should be zero.",
+    finding={
+        "holds": "With a known mask, needed samples do not grow with irrelevant features",
+        "fails": "Needed samples do not grow with p as claimed, with or without the mask",
+        "inconclusive": "How needed samples grow with irrelevant features is undecided",
+    },
     source=SOURCE,
     provenance=PROTOTYPE,
     sweeps=(static_mask,),

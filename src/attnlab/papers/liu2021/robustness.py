@@ -187,6 +187,15 @@ claim = Claim(
     statement="With inputs that are ±1, uniform or heavy-tailed, and with the softplus from τ = 1 to "
     f"ReLU, a known mask on 4 of {_FEATURES} features needs at least five times fewer samples than "
     "the baseline, and most certified minima of a known gate are good.",
+    why="A mask removes irrelevant features whatever their distribution, because it multiplies "
+    "them by zero; nothing in that needs normal inputs, or one activation. What changes is how "
+    "hard the rest of the task is, for known attention and for the baseline.",
+    finding={
+        "holds": "Known attention saves samples under other inputs and activations, too",
+        "fails": "Known attention does not save as much under all inputs and activations",
+        "inconclusive": "Whether known attention saves under other inputs and activations is undecided",
+        "reported": "How far the savings of known attention reach: other inputs, other activations",
+    },
     source=Source("stated", PAPER, "sub-Gaussian inputs, softplus that tends to ReLU"),
     provenance=_SET,
     table=True,
