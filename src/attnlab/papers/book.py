@@ -8,8 +8,8 @@ from attnlab.report import Book
 BOOK = Book(
     question="How does attention learn which words matter, and what does it cost to learn it?",
     why=(
-        "Only some words of a sentence tell its label: the pushes of all sentences with such a word "
-        "add up, and those on other words cancel.",
+        "Only some words of a sentence tell its label: their gradients add up over all sentences, "
+        "while those of other words, which occur with every label, cancel.",
         "What adds up moves a word's embedding and its attention score together, because both follow "
         "the same forces; so one determines the other, with a median error of {lu2021.sen:relative "
         "error, fixed and linear head, median!%}.",
