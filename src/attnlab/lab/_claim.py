@@ -173,6 +173,7 @@ class Claim:
             "finding": dict(self.finding),
             "source": self.source.words,
             "source_kind": self.source.kind,
+            "section": self.source.section,
             "verdict": "not run",
             "reading": "not run",
             "exceptions": "",
