@@ -55,8 +55,8 @@ STORY = Story(
                 "Learned attention is between the two. A rough fit, to an error of 0.5, takes "
                 "it {liu2021.self_attention_samples:MLP over learned self-attention at ε = "
                 "0.5 (ratio)} times fewer samples than the MLP, because products of words are "
-                "built into it. A close fit it finds from some starts and not from others. "
-                "More samples do not help there; the next chapter says why.",
+                "built into it. A close fit it finds from some starts and not from others, "
+                "even with 4096 samples; the next chapter says why.",
                 "Depth makes it worse. With known weights three layers need "
                 "{liu2021.depth:n(0.1) at depth 3 over depth 1, known weights!interval} times "
                 "the samples of one. Learned, with 4096 samples, {liu2021.depth:share of "
