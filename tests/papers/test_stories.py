@@ -215,7 +215,7 @@ _ENTRY: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("text", "filled"),
     [
-        ("a loss of {a.b:loss}, {a.b:loss!%}", "a loss of 0.0123, 1.23 %"),
+        ("a loss of {a.b:loss}, {a.b:loss!%}", "a loss of 0.0123, 1.23\u00a0%"),
         ("{a.b:rate!interval}", "2.02 [1.98, 2.06]"),
         ("{a.b:rate!threshold}, {a.b:loss!threshold}", "1.8 to 2.2, 0.04"),
         ("{a.b:ratio!interval}", "≥ 24 [6.7, ∞]"),
