@@ -121,6 +121,11 @@ def test_every_symbol_of_a_derivation_is_in_the_glossary():
                     assert _term(symbol), f"{derivation.id}: {latex}"
 
 
+def test_a_derivation_is_of_a_claim():
+    assert {derivation.id for derivation in DERIVATIONS} <= set(CLAIMS)
+    assert DERIVATIONS == BOOK.derivations
+
+
 def test_terms_are_unique_and_named():
     for field in ("symbol", "latex"):
         values = [getattr(term, field) for term in TERMS if getattr(term, field)]
