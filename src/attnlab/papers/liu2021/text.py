@@ -112,8 +112,6 @@ def claim_on(corpus: str) -> Claim:
         id="liu2021.text",
         rank=20,
         title="On sentiment text attention pooling saves no labels worth having",
-        statement=f"Mean pooling needs less than {WORTHWHILE:g} times the labels of attention "
-        "pooling for the accuracy that both reach, less a point.",
         why="Most sentences of sentiment text hold several words that tell the label, so that "
         "their plain mean tells it, too. Attention can save only what a mean loses to the "
         "other words, and that is little because telling words add up in a mean as well.",
@@ -122,6 +120,8 @@ def claim_on(corpus: str) -> Claim:
             "fails": "On sentiment text attention pooling saves labels",
             "inconclusive": "Whether attention pooling saves labels on sentiment text is undecided",
         },
+        statement=f"Mean pooling needs less than {WORTHWHILE:g} times the labels of attention "
+        "pooling for the accuracy that both reach, less a point.",
         source=Source("ours", note="a negative case, ordinary sentiment text"),
         provenance=PROTOTYPE,
         sweeps=(pooling_sweep(corpus), topic_pooling),
