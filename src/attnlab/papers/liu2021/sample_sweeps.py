@@ -51,7 +51,7 @@ _WIDEN = 3  # times that a grid of weight decays may go on: 0, 0.1, then 0.3, 0.
 _RELEVANT = (2, 4, 8)
 _DISTRIBUTIONS = ("correlated", "decaying", "heavy-tailed")
 # Times the seeds: showing that needed samples are flat takes more than showing growth.
-_MASK_SEEDS: dict[Scale, int] = {"quick": 3, "paper": 2}
+_MASK_SEEDS: dict[Scale, int] = {"quick": 4, "paper": 2}
 # A rank agreement's interval is over settings.
 _FAMILY_SEEDS: dict[Scale, int] = {"quick": 4, "paper": 16}
 WORD_SIZES: dict[Scale, tuple[int, ...]] = {
