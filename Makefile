@@ -7,7 +7,7 @@ JOBS ?= 2
 
 UV := build/uv/bin/uv
 
-.PHONY: help test quick lint types unit golden registry coverage reproduce profile bench wheel lowest constraints clean
+.PHONY: help test quick lint types unit golden registry coverage docs reproduce profile bench wheel lowest constraints clean
 
 help:
 	@echo "make test       create .venv, install, run lint, types and tests"
@@ -16,6 +16,7 @@ help:
 	@echo "make golden     every claim and command again: the same numbers to 1e-12? (10 minutes)"
 	@echo "make registry   renew the registry of the claims' thresholds, src/attnlab/papers/registry.json"
 	@echo "make reproduce  create .venv, install, run the main job, write results/"
+	@echo "make docs       the documentation as a site, build/docs/index.html, which needs no network"
 	@echo "make profile    where the time of reproduce goes, sweep by sweep; writes build/profile.json"
 	@echo "make bench      speed against PyTorch; writes build/bench.json"
 	@echo "make wheel      source distribution and wheel in dist/, each installed and tried in a clean environment"
@@ -29,6 +30,10 @@ help:
 
 .venv/installed-bench: .venv/installed
 	$(PIP) install -c constraints.txt -e '.[bench]'
+	@touch $@
+
+.venv/installed-docs: .venv/installed
+	$(PIP) install -c constraints.txt -e '.[docs,plot]'
 	@touch $@
 
 test: lint types unit
@@ -56,6 +61,10 @@ registry: .venv/installed
 coverage: .venv/installed
 	$(ONE_THREAD) $(BIN)/pytest -q -m coverage tests/stats/test_coverage.py
 
+# A warning of Sphinx, such as a broken link, is an error.
+docs: .venv/installed-docs
+	$(ONE_THREAD) $(BIN)/python tools/docs.py
+
 reproduce: .venv/installed
 	$(BIN)/attnlab reproduce --corpus rotten-tomatoes --out results
 
@@ -81,7 +90,7 @@ lowest: $(UV)
 
 # One resolution for all versions of Python, with markers where they differ.
 constraints: $(UV)
-	$(UV) pip compile -q --universal --python-version 3.11 --upgrade --extra all --extra dev --no-annotate \
+	$(UV) pip compile -q --universal --python-version 3.11 --upgrade --extra all --extra dev --extra docs --no-annotate \
 		--custom-compile-command "make constraints" --output-file constraints.txt pyproject.toml
 
 clean:

@@ -1,0 +1,398 @@
+"""The documentation as a site: ``make docs`` writes build/docs/index.html.
+
+    python tools/docs.py            stage the pages in build/docs-source, then build them with Sphinx
+    python tools/docs.py --stage    stage only
+
+The pages are those of docs/, examples/ and of the root. Three kinds of fenced block are filled in
+from the library when they are staged, so that nothing in them is typed:
+
+- ``{reference} MODULE``  the entries of the public names that the block lists, in that module
+- ``{ledger}``            criteria of claims: a line is ``CLAIM``, or ``CLAIM | part of a criterion``
+- ``{catalogue}``         the claims of a group, refuted and undecided ones first
+
+A page for every claim and the picture of the house are written besides them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import functools
+import importlib
+import inspect
+import itertools
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from attnlab.lab import Claim, Control
+from attnlab.papers import ROTTEN_TOMATOES, claims
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+THEORY = DOCS / "theory.md"
+STAGED = ROOT / "build" / "docs-source"
+BUILT = ROOT / "build" / "docs"
+GOLDEN = ROOT / "tests" / "golden"
+ROOT_PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+GROUPS = {
+    "laws": "Exact laws",
+    "lu2021": "Lu, Mao, Nayak (2021): how attention trains",
+    "liu2021": "Liu, Balaji, Xue, Min (2021): samples and minima",
+    "beyond": "Beyond the two papers",
+}
+_FENCE = re.compile(r"^```\{(reference|ledger|catalogue)\} *(.*?)\n(.*?)^```$", re.DOTALL | re.M)
+_ANCHOR = re.compile(r'^<a id="([\w-]+)"></a>\n', re.M)
+_SIGNS = {"<=": "≤", ">=": "≥"}
+
+
+# Staging
+
+
+def stage(folder: Path = STAGED) -> None:
+    """Write all pages that Sphinx reads."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(DOCS, folder)
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    for name in ROOT_PAGES:
+        shutil.copy(ROOT / name, folder / name.lower())
+    for page in folder.rglob("*.md"):
+        page.write_text(staged(page.read_text("utf-8")), "utf-8")
+    (folder / "claims").mkdir()
+    for claim in all_claims().values():
+        (folder / "claims" / f"{claim.id}.md").write_text(claim_page(claim), "utf-8")
+    (folder / "house.svg").write_text(house(), "utf-8")
+
+
+def staged(text: str) -> str:
+    """A page as Sphinx gets it: blocks filled in, anchors and links to other folders translated."""
+    text = _FENCE.sub(lambda found: FILL[found[1]](found[2], found[3].split("\n")), text)
+    text = _ANCHOR.sub(r"(\1)=\n", text)
+    for name in ROOT_PAGES:
+        text = re.sub(rf"\]\((?:\.\./)*{name}\)", f"](/{name.lower()})", text)
+    text = re.sub(r"\]\((?:\.\./)*docs/", "](/", text)
+    return re.sub(r"\]\((?:\.\./)+examples/", "](/examples/", text)
+
+
+# The reference
+
+
+def reference(module: str, lines: list[str]) -> str:
+    """A table of some public names, and an entry for each."""
+    names = [line.strip() for line in lines if line.strip()]
+    rows = [(f"[`{name}`](#{module}.{name})", _summary(module, name)) for name in names]
+    entries = [_entry(module, name) for name in names]
+    body = "\n\n".join(entries)
+    return f"{table(('name', 'what it is'), rows)}\n\n````{{eval-rst}}\n{body}\n````\n"
+
+
+def listed() -> list[tuple[str, str]]:
+    """Module and name of every entry of the reference."""
+    found = []
+    for page in sorted((DOCS / "reference").glob("*.md")):
+        for kind, module, names in _FENCE.findall(page.read_text("utf-8")):
+            if kind == "reference":
+                found += [(module, name.strip()) for name in names.split("\n") if name.strip()]
+    return found
+
+
+def _entry(module: str, name: str) -> str:
+    value = getattr(importlib.import_module(module), name)
+    if inspect.isclass(value):
+        return f".. autoclass:: {module}.{name}\n   :members:"
+    if inspect.isfunction(value) or callable(value):
+        return f".. autofunction:: {module}.{name}"
+    indented = "\n".join(f"   {line}" for line in _doc_of_value(module, name).split("\n"))
+    return f".. py:data:: {module}.{name}\n\n{indented}"
+
+
+def _summary(module: str, name: str) -> str:
+    value = getattr(importlib.import_module(module), name)
+    known = inspect.isclass(value) or callable(value)
+    text = inspect.getdoc(value) if known else _doc_of_value(module, name)
+    first = re.split(r"\n\n|(?<=[.:])\s", text or "")[0].replace("\n", " ")
+    return first.replace("``", "`").rstrip(":")
+
+
+@functools.cache
+def _docs_of_values(room: str) -> dict[str, str]:
+    """The strings below assignments of a room's modules, by the assigned names."""
+    found = {}
+    for path in sorted(Path(inspect.getfile(importlib.import_module(room))).parent.glob("_*.py")):
+        nodes = ast.parse(path.read_text("utf-8")).body
+        for node, below in itertools.pairwise(nodes):
+            text = below.value if isinstance(below, ast.Expr) else None
+            if isinstance(node, ast.Assign) and isinstance(text, ast.Constant):
+                names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
+                found |= dict.fromkeys(names, inspect.cleandoc(str(text.value)))
+    return found
+
+
+def _doc_of_value(room: str, name: str) -> str:
+    return _docs_of_values(room)[name]
+
+
+# The ledger
+
+
+@functools.cache
+def all_claims() -> dict[str, Claim]:
+    """Every claim by its id, those about texts too."""
+    return claims(ROTTEN_TOMATOES)
+
+
+@functools.cache
+def measured(claim: str) -> dict[str, Any]:
+    """Verdict and criteria of a claim as the repository last stored them, at quick scale."""
+    path = GOLDEN / f"{claim}.json"
+    return json.loads(path.read_text("utf-8")) if path.is_file() else {}
+
+
+def ledger(_: str, lines: list[str]) -> str:
+    """A table of criteria: what is asked, what was measured, and the verdict."""
+    rows = []
+    for line in filter(None, map(str.strip, lines)):
+        name, _, part = (piece.strip() for piece in line.partition("|"))
+        rows += list(_ledger_rows(name, part))
+    return table(("what", "measured", "asked", "verdict", "claim"), rows)
+
+
+def _ledger_rows(name: str, part: str) -> Iterator[tuple[str, ...]]:
+    if name not in all_claims():
+        raise SystemExit(f"the ledger has no claim {name!r}")
+    chosen = [c for c in all_claims()[name].criteria if part in c.name]
+    if not chosen:
+        raise SystemExit(f"the ledger has no criterion of {name} with {part!r} in its name")
+    for criterion in chosen:
+        found = measured(name).get("criteria", {}).get(criterion.name, {})
+        link = f"[`{name}`](/claims/{name}.md)"
+        yield criterion.name, value(found), criterion.words, found.get("verdict", "not run"), link
+
+
+def value(found: dict[str, Any]) -> str:
+    """A measured statistic with its interval."""
+    statistic, ends = found.get("statistic"), found.get("interval")
+    if statistic is None:
+        return "–"
+    if ends is None:
+        return f"{statistic:.3g}"
+    low, high = (f"{end:.3g}" if end is not None else "…" for end in ends)
+    return f"{statistic:.3g} [{low}, {high}]"
+
+
+def catalogue(group: str, _: list[str]) -> str:
+    """The claims of a group: refuted and undecided ones first."""
+    order = {"fails": 0, "inconclusive": 1, "reported": 3, "": 4}
+    chosen = [claim for claim in all_claims().values() if claim.id.startswith(f"{group}.")]
+    chosen.sort(key=lambda claim: order.get(measured(claim.id).get("verdict", ""), 2))
+    rows = [
+        (f"[{title(claim)}](/claims/{claim.id}.md)", measured(claim.id).get("verdict", "not run"))
+        for claim in chosen
+    ]
+    names = "\n".join(f"/claims/{claim.id}" for claim in chosen)
+    hidden = f"```{{toctree}}\n:hidden:\n\n{names}\n```"
+    return f"{table(('finding', 'verdict'), rows)}\n\n{hidden}\n"
+
+
+def title(claim: Claim) -> str:
+    """What was found; where that is not written down, the claim's title."""
+    findings = getattr(claim, "finding", None) or {}
+    return findings.get(measured(claim.id).get("verdict", ""), claim.title)
+
+
+def claim_page(claim: Claim) -> str:
+    """The page of a claim, from the claim itself and the stored measurement."""
+    text = "\n\n".join(part for part in _claim_parts(claim) if part) + "\n"
+    return re.sub(r"\bdocs/([a-z]+)\.md", r"[docs/\g<1>.md](/\g<1>.md)", text)
+
+
+def _claim_parts(claim: Claim) -> Iterator[str]:
+    facts, found = claim.ledger(), measured(claim.id)
+    verdict = found.get("verdict", "not run")
+    yield f"# {title(claim)}"
+    yield f"**{claim.id}.** {claim.statement}"
+    yield getattr(claim, "why", "")
+    expected = "" if facts["expected"] == "holds" else ", as expected" * (verdict == "fails")
+    yield f"**Verdict:** {verdict}{expected}. **Source:** {facts['source']}."
+    yield "## Criteria"
+    yield "Measured at quick scale; the repository keeps these numbers, and a test compares them."
+    yield table(
+        ("criterion", "measured", "asked", "verdict"),
+        [
+            (name, value(one), words, one.get("verdict", "not run"))
+            for name, words in facts["criteria"].items()
+            for one in [found.get("criteria", {}).get(name, {})]
+        ],
+    )
+    yield "## Controls"
+    yield "\n\n".join(_control(claim, control, found) for control in claim.controls)
+    yield "## How it is measured"
+    yield claim.how_measured
+    yield f"**Refuted by:** {claim.refuted_by}"
+    if claim.notes:
+        yield "## Notes"
+        yield "\n".join(f"- {note}" for note in claim.notes)
+    yield "## Provenance"
+    yield "\n".join(_provenance(facts))
+    yield "## Run it"
+    corpus = f" --corpus {ROTTEN_TOMATOES}" * bool(claim.options)
+    yield f"```sh\nattnlab reproduce {claim.id}{corpus}\n```"
+    yield _in_the_theory(claim)
+
+
+def _control(claim: Claim, control: Control, found: dict[str, Any]) -> str:
+    must = "must be rejected" if control.should == "reject" else "must hold"
+    rows = [
+        (criterion.name, value(one), criterion.words, one.get("verdict", "not run"))
+        for criterion in control.criteria
+        for one in [found.get("criteria", {}).get(f"control {control.id}: {criterion.name}", {})]
+    ]
+    head = f"**{control.id}** ({must}). {control.statement}"
+    return f"{head}\n\n{table(('criterion', 'measured', 'asked', 'verdict'), rows)}"
+
+
+def _provenance(facts: dict[str, Any]) -> Iterator[str]:
+    yield f"- thresholds: {facts['provenance'] or 'it is not stated when they were set'}"
+    for name, own in facts["of_criteria"].items():
+        yield f"- {name}: {'; '.join(own.values())}"
+    since = facts["expected_provenance"]
+    yield f"- expected: {facts['expected']}" + (f"; {since}" if since else "")
+
+
+def _in_the_theory(claim: Claim) -> str:
+    """Links to the sections of the theory that name the claim."""
+    text = THEORY.read_text("utf-8")
+    pieces = re.split(r'<a id="([\w-]+)"></a>\n#+ (.*)\n', text)[1:]
+    named = [
+        f"[{heading}](/{THEORY.name}#{anchor})"
+        for anchor, heading, body in zip(*(pieces[k::3] for k in range(3)), strict=True)
+        if f"`{claim.id}`" in body
+    ]
+    return f"**In the theory:** {'; '.join(named)}." if named else ""
+
+
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """A Markdown table; cells may hold links and code, not bars."""
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    text = re.sub(r"\s+", " ", text).replace("|", "\\|").replace("<", "&lt;")
+    return re.sub(r" ?([≤≥]) ", "\u00a0\\1\u00a0", text)
+
+
+FILL: dict[str, Callable[[str, list[str]], str]] = {
+    "reference": reference,
+    "ledger": ledger,
+    "catalogue": catalogue,
+}
+
+
+# The house
+
+
+def house() -> str:
+    """The rooms as an SVG, drawn from the imports: a room stands below all rooms that it imports."""
+    import grimp
+
+    graph = grimp.build_graph("attnlab", exclude_type_checking_imports=True)
+    rooms = sorted(room for room in graph.find_children("attnlab") if graph.find_children(room))
+    return draw({room: _used(graph, room, rooms) for room in rooms})
+
+
+def _used(graph: Any, room: str, rooms: list[str]) -> dict[str, int]:
+    """The rooms that a room imports, with the number of its files' imports."""
+    files = graph.find_descendants(room) | {room}
+    imported = [name for file in files for name in graph.find_modules_directly_imported_by(file)]
+    counts = {
+        other: sum(name == other or name.startswith(f"{other}.") for name in imported)
+        for other in rooms
+        if other != room
+    }
+    return {other: count for other, count in counts.items() if count}
+
+
+def draw(uses: dict[str, dict[str, int]]) -> str:
+    """Rooms in rows, below all that they import. A line that follows from two others is left out."""
+
+    @functools.cache
+    def depth(room: str) -> int:
+        return 1 + max(map(depth, uses[room]), default=-1)
+
+    @functools.cache
+    def reached(room: str) -> frozenset[str]:
+        return frozenset(uses[room]).union(*map(reached, uses[room]))
+
+    rows: dict[int, list[str]] = {}
+    for room in sorted(uses):
+        rows.setdefault(depth(room), []).append(room)
+    width, step = 900, 92
+    places = {
+        room: (width * (k + 1) / (len(row) + 1), 40 + level * step)
+        for level, row in rows.items()
+        for k, room in enumerate(row)
+    }
+    lines = [
+        _line(places[room], places[other], f"{_short(room)} imports {_short(other)}: {count} times")
+        for room, others in uses.items()
+        for other, count in others.items()
+        if not any(other in reached(between) for between in others)
+    ]
+    boxes = [
+        f'<rect x="{x - 58:.0f}" y="{y - 18:.0f}" width="116" height="36" rx="6"/>'
+        f'<text x="{x:.0f}" y="{y + 5:.0f}">{_short(room)}</text>'
+        for room, (x, y) in places.items()
+    ]
+    style = (
+        ".house path{fill:none;stroke:#8aa0b8;stroke-width:2}"
+        ".house path:hover{stroke:#d1495b;stroke-width:4}"
+        ".house rect{fill:var(--color-background-secondary,#f4f6f8);stroke:#5b7a99}"
+        ".house text{fill:var(--color-foreground-primary,#222);text-anchor:middle;"
+        "font:600 15px system-ui,sans-serif}"
+    )
+    height = 40 + max(rows) * step + 40
+    return (
+        f'<svg class="house" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'role="img" aria-label="The rooms of attnlab and their imports"><style>{style}</style>'
+        f"{''.join(lines)}{''.join(boxes)}</svg>\n"
+    )
+
+
+def _line(low: tuple[float, float], high: tuple[float, float], words: str) -> str:
+    (x, y), (to_x, to_y) = low, high
+    y, to_y = y - 18, to_y + 18
+    bend = (y - to_y) / 2
+    return (
+        f'<path d="M{x:.0f} {y:.0f}C{x:.0f} {y - bend:.0f} {to_x:.0f} {to_y + bend:.0f} '
+        f'{to_x:.0f} {to_y:.0f}"><title>{words}</title></path>'
+    )
+
+
+def _short(room: str) -> str:
+    return room.rpartition(".")[2]
+
+
+def main() -> int:
+    """Stage, and build unless told otherwise."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--stage", action="store_true", help="stage the pages only")
+    chosen = parser.parse_args()
+    stage()
+    if chosen.stage:
+        return 0
+    command = ["-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "-d"]
+    doctrees = ROOT / "build" / "docs-doctrees"
+    shutil.rmtree(BUILT, ignore_errors=True)
+    return subprocess.run(
+        [sys.executable, *command, str(doctrees), str(STAGED), str(BUILT)], check=False
+    ).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
