@@ -10,7 +10,14 @@ import pytest
 from scipy.stats import rankdata, spearmanr
 
 from attnlab._errors import AttnlabError
-from attnlab.complexity import bound_ratios, rank_agreement_with, sample_ratio
+from attnlab.complexity import (
+    bound_ratios,
+    expected_largest,
+    population_ratios,
+    rank_agreement_with,
+    sample_ratio,
+)
+from attnlab.models import Inputs
 from tests.complexity.curves import SIZES, constant
 
 
@@ -127,3 +134,27 @@ def test_few_settings_have_no_interval_and_odd_ones_are_refused():
         rank_agreement_with([1, 2, 3], [1, 2])
     with pytest.raises(AttnlabError, match="no setting in both"):
         rank_agreement_with([1, 2, 3], [1, 2, 3], at_least=[True] * 3, at_most=[True] * 3)
+
+
+@pytest.mark.parametrize("kind", ["normal", "uniform", "correlated", "decaying", "heavy-tailed"])
+def test_the_ratios_of_a_distribution_are_those_of_a_large_sample(kind):
+    inputs, p, kept = Inputs(kind), 6, [0, 1, 2]
+    x = inputs.draw(400_000, (p,), np.random.default_rng(0))
+    squares = np.stack([(x**2).sum(axis=1), (x[:, kept] ** 2).sum(axis=1)], axis=1)
+    found = population_ratios(
+        inputs.covariance(p), kept, kurtosis=inputs.kurtosis, squares=squares, draws=100
+    )
+    sampled = bound_ratios(x, x[:, kept])
+    for name in ("mean_square", "fourth_moment", "participation", "intrinsic_dimension"):
+        for whole, part in ((found, sampled), (found.raw, sampled.raw)):
+            tolerance = 0.08 if (kind, name) == ("heavy-tailed", "fourth_moment") else 0.02
+            assert getattr(whole, name) == pytest.approx(getattr(part, name), rel=tolerance)
+    blocks = squares.reshape(4000, 100, 2).max(axis=1).mean(axis=0)
+    assert found.raw.largest_square == pytest.approx(blocks[0], rel=0.03)
+    assert found.attended.largest_square == pytest.approx(blocks[1], rel=0.03)
+
+
+def test_the_expected_largest_is_that_of_uniform_numbers():
+    values = (np.arange(100_000) + 0.5) / 100_000
+    for draws in (1, 9, 99):
+        assert expected_largest(values, draws) == pytest.approx(draws / (draws + 1), rel=1e-4)

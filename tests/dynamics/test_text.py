@@ -17,6 +17,7 @@ from attnlab.dynamics import (
     competition,
     deletion_test,
     excess_purity,
+    leads,
     purity,
     sen_error,
     telling_pairs,
@@ -284,3 +285,52 @@ def test_what_cannot_be_looked_at_is_refused(run):
     model = WordAttentionConfig.for_corpus(single).init(jax.random.key(0))
     with pytest.raises(AttnlabError, match="only one word"):
         deletion_test(model, single, seed=0)
+
+
+def test_leads_are_counted_pair_by_pair(run):
+    """Against a loop over sentences and pairs; the run has two classes."""
+    corpus, trained = run
+    words = excess_purity(corpus, seed=0, permutations=20)
+    data = trained.data.isel(seed=0)
+    found = leads(data, corpus, words, least_excess=0.0, least_frequency=2)
+    table = {str(w): words.sel(word=w) for w in words.word.values}
+    kept = {w for w, row in table.items() if row.excess >= 0 and row.frequency >= 2}
+    pairs = set()
+    for n in range(len(corpus)):
+        inside = [w for w in corpus.sentence(n) if w in kept]
+        ranked = sorted(inside, key=lambda w: (-float(table[w].purity), w))
+        purest = [
+            w
+            for kind in {str(table[w].leaning.values) for w in inside}
+            for w in [v for v in ranked if str(table[v].leaning.values) == kind][:3]
+        ]
+        pairs |= {
+            (a, b)
+            for a in purest
+            for b in purest
+            if a < b and str(table[a].leaning.values) != str(table[b].leaning.values)
+        }
+    assert int(found.pairs) == len(pairs) > 10
+    for step in data.step.values:
+        shares = {"contested": [], "clear": [], "longer": []}
+        for pair in pairs:
+            score, norm = (
+                np.sign(float(np.diff(data[name].sel(word=list(pair), step=step).values)[0]))
+                for name in ("score", "norm")
+            )
+            purer = np.sign(float(table[pair[1]].purity - table[pair[0]].purity))
+            pull = np.sign(
+                float(
+                    table[pair[1]].purity * table[pair[1]].frequency
+                    - table[pair[0]].purity * table[pair[0]].frequency
+                )
+            )
+            shares["longer"].append((1 + score * norm) / 2)
+            if purer * pull:
+                kind = "contested" if purer * pull < 0 else "clear"
+                shares[kind].append((1 + score * purer) / 2)
+        at = found.sel(step=step)
+        assert int(found.contested) == len(shares["contested"]) > 0
+        assert float(at.purer_leads) == pytest.approx(np.mean(shares["contested"]))
+        assert float(at.clear_leads) == pytest.approx(np.mean(shares["clear"]))
+        assert float(at.longer_leads) == pytest.approx(np.mean(shares["longer"]))

@@ -12,6 +12,7 @@ import pytest
 import xarray as xr
 
 from attnlab._errors import AttnlabError
+from attnlab.cli._commands import show
 from attnlab.lab import (
     Claim,
     Claims,
@@ -593,3 +594,40 @@ def test_a_measurement_that_asks_no_seed_decides_nothing():
     for requires in (share >= 0.5, every_run <= 1.0, mean <= 1.0):
         found = Criterion("none", lambda data: nothing, requires).judge({})
         assert (found.verdict, found.reason) == ("inconclusive", "nothing could be measured")
+
+
+def test_cautions_stand_under_the_verdict_and_do_not_change_it(tmp_path, capsys):
+    plain = toy_claim(toy_sweep(tmp_path))
+    words = "tuning chose the end of its grid: 3 of 8 fits, <step size> 0.1"
+    careful = replace(plain, id="toy.careful", cautions=lambda data: [words])
+    chosen = {one.id: one for one in (plain, careful)}
+    told: list[str] = []
+    done = reproduce(list(chosen.values()), tmp_path / "out", processes=0, on_stage=told.append)
+    first, second = done.content["claims"]
+    assert (first["verdict"], first["cautions"]) == (second["verdict"], []) == ("holds", [])
+    assert second["cautions"] == [words]
+    assert f"    caution: {words}" in told
+
+    show(Claims(lambda: chosen).shown(done))
+    lines = capsys.readouterr().out.splitlines()
+    place = next(k for k, line in enumerate(lines) if "toy.careful" in line)
+    assert lines[place + 1] == f"    caution: {words}"
+    assert sum("caution" in line for line in lines) == 1
+    details = next(iter(Claims(lambda: chosen).details(done)))
+    assert isinstance(details, TextTable)
+    assert ("", "", f"caution: {words}", "", "") in details.rows
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert f'<p class="caution">Caution: {html.escape(words, quote=False)}</p>' in page
+    assert page.count('class="caution"') == 1
+
+
+def test_a_claim_that_did_not_run_has_no_caution():
+    def cautions(data):
+        raise AssertionError("there are no data")
+
+    assert (
+        claim(Criterion("c", values([0.1]), every_run <= 0.5), cautions=cautions).judge(None)[
+            "cautions"
+        ]
+        == []
+    )

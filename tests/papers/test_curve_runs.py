@@ -7,8 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 
 from attnlab import AttnlabError
+from attnlab.complexity import Question, tabulate
 from attnlab.models import (
     TEACHER_KINDS,
     BaselineConfig,
@@ -18,8 +20,10 @@ from attnlab.models import (
     trained_parts,
 )
 from attnlab.papers.liu2021.curve_runs import (
+    Attended,
     Start,
     Student,
+    _widened,
     as_it_is,
     call,
     fit_curve,
@@ -39,12 +43,15 @@ def _teacher(kind="static-mask", **settings):
     return make_teacher(kind, key=jax.random.key(3), **settings)
 
 
+@pytest.mark.parametrize("p", [8, 12])
 @pytest.mark.parametrize("kind", ["static-mask", "gate", "moving-block"])
-def test_known_attention_is_the_head_on_attended_inputs(kind):
-    """Masking the inputs once must be the model of docs/theory.md#b1, whose mask is a part."""
-    teacher = _teacher(kind, features=8, relevant=2)
+def test_known_attention_is_the_head_on_attended_inputs(kind, p):
+    """Masking the inputs once, and leaving out what is always zero, must be the model of
+    docs/theory.md#b1, whose mask is a part.
+    """
+    teacher = _teacher(kind, features=p, relevant=2)
     whole = Student(
-        Start(KnownAttentionConfig(BaselineConfig(8, 8), teacher.model.mask)), as_it_is, call
+        Start(KnownAttentionConfig(BaselineConfig(p, 8), teacher.model.mask)), as_it_is, call
     )
     key = jax.random.key(5)
     fast, slow = (
@@ -83,6 +90,10 @@ def test_a_vacuous_mask_is_the_baseline_to_the_last_bit():
         for name in ("baseline", "vacuous-mask", "wrong-mask")
     }
     np.testing.assert_array_equal(found["baseline"].error, found["vacuous-mask"].error)
+    arms = {(name, 8): found[name].expand_dims(seed=8) for name in ("baseline", "vacuous-mask")}
+    level = float(found["baseline"].error.mean())
+    table = tabulate(arms, Question(level)).sel(student="vacuous-mask", features=8)
+    assert (float(table.ratio_low), float(table.ratio), float(table.ratio_high)) == (1, 1, 1)
     assert not np.array_equal(found["baseline"].error, found["wrong-mask"].error)
     # A vacuous mask changes nothing, so that nothing is predicted; the wrong one hides as much as
     # the true one.
@@ -174,3 +185,80 @@ def test_every_named_student_can_be_fitted():
 def test_settings_that_make_no_sense_are_refused(changes):
     with pytest.raises(AttnlabError):
         SampleSettings(**changes)
+
+
+def test_an_incomplete_mask_loses_the_last_relevant_features():
+    teacher = _teacher(features=12, relevant=4)
+    x, _ = teacher.sample(6, key=jax.random.key(1))
+    given = make_student("known-attention", teacher, kept=0.5).given(teacher, x)
+    np.testing.assert_array_equal(given[:, :2], x[:, :2])
+    assert not given[:, 2:].any()
+    gate = make_student("known-attention", _teacher("gate", features=12), kept=0.75).given
+    assert isinstance(gate, Attended)
+    assert getattr(gate.mask, "relevant", None) == (0, 1, 2)
+    for kind, kept in (("static-mask", 0.1), ("moving-block", 0.5)):
+        with pytest.raises(AttnlabError, match="kept="):
+            make_student("known-attention", _teacher(kind, features=12, relevant=4), kept=kept)
+
+
+def _bowl(best):
+    """Fits whose validation loss is smallest at ``best`` = (log₂ step, log₃ decay), in this grid."""
+
+    def fit(step, decay):
+        place = np.log2(step), np.log(decay) / np.log(3)
+        loss = sum((a - b) ** 2 for a, b in zip(place, best, strict=True))
+        return xr.Dataset(
+            {"valid_loss": (("size", "step_size", "weight_decay"), [[[loss]]])},
+            {"size": [8], "step_size": [step], "weight_decay": [decay]},
+        )
+
+    return fit
+
+
+@pytest.mark.parametrize(
+    ("best", "widen", "found", "at_end"),
+    [
+        ((0, 0), 2, (1.0, 1.0), False),  # within the grid: nothing is added
+        ((3, 0), 1, (4.0, 1.0), True),
+        ((3, 0), 2, (8.0, 1.0), True),  # the best, but nothing beyond it was tried
+        ((3, 0), 3, (8.0, 1.0), False),
+        ((-2, 2), 2, (0.25, 9.0), True),  # a corner
+        ((-2, 2), 3, (0.25, 9.0), False),
+    ],
+)
+def test_a_grid_goes_on_where_its_end_is_chosen(best, widen, found, at_end):
+    settings = FitSettings(
+        sizes=(8,), step_sizes=(0.5, 1.0, 2.0), weight_decays=(1 / 3, 1.0, 3.0), widen=widen
+    )
+    chosen = _widened(_bowl(best), settings)
+    place = float(chosen.step_size[0]), float(chosen.weight_decay[0])
+    assert place == pytest.approx(found)
+    assert bool(chosen.at_end[0]) is at_end
+
+
+def test_wrong_labels_decide_before_the_loss_where_they_are_counted():
+    def fit(step, decay):
+        columns = {"valid_loss": decay, "valid_error": abs(step - 1.0)}
+        grid = ("size", "step_size", "weight_decay")
+        return xr.Dataset(
+            {name: (grid, [[[value]]]) for name, value in columns.items()},
+            {"size": [8], "step_size": [step], "weight_decay": [decay]},
+        )
+
+    settings = FitSettings(
+        sizes=(8,), step_sizes=(0.5, 1.0, 2.0), weight_decays=(0.0, 0.1), widen=2
+    )
+    chosen = _widened(fit, settings)
+    assert (float(chosen.step_size[0]), float(chosen.weight_decay[0])) == (1.0, 0.0)
+    assert not chosen.at_end[0]  # nothing lies below a decay of zero
+
+
+def test_widening_fits_the_same_models_and_a_run_alone_is_the_run_in_a_batch():
+    teacher, key = _teacher(features=12, relevant=2), jax.random.key(2)
+    student = make_student("known-attention", teacher)
+    plain = replace(_SHORT, sizes=(8, 40), weight_decays=(0.1,))
+    whole = fit_curve(teacher, student, plain, key=key)
+    singly = fit_curve(teacher, student, replace(plain, widen=2), key=key)
+    np.testing.assert_array_equal(whole.error, singly.error)
+    alone = fit_curve(teacher, student, replace(plain, widen=2, sizes=(40,), drawn=40), key=key)
+    np.testing.assert_array_equal(singly.error[1:], alone.error)

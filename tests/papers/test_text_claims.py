@@ -12,7 +12,13 @@ from attnlab.lab import contradicts
 from attnlab.papers import claims, resolve
 from tests.papers.texts import write_folder
 
-IDS = ["lu2021.text_sen", "lu2021.text_purity", "lu2021.text_excess", "lu2021.text_accuracy"]
+IDS = [
+    "lu2021.text_sen",
+    "lu2021.text_purity",
+    "lu2021.text_excess",
+    "lu2021.text_accuracy",
+    "lu2021.text_competition",
+]
 
 
 @pytest.fixture
@@ -41,11 +47,26 @@ def arms(**changed) -> dict[str, xr.Dataset]:
         "best_excess": 0.43,
         "best_accuracy": 0.80,
         "highest_excess": 0.45,
+        "best_purity": 0.6,
+        "least_contested": 0.18,
+        "best_contested": 0.62,
+        "best_clear": 0.95,
+        "last_contested": 0.8,
+        "last_clear": 0.9,
     }
     found = {}
     for arm in ("fixed", "linear", "permuted"):
         values = good | (
-            {"highest_excess": 0.2, "best_accuracy": 0.51} if arm == "permuted" else {}
+            {
+                "highest_excess": 0.2,
+                "best_accuracy": 0.51,
+                "best_purity": 0.2,
+                "least_contested": 0.5,
+                "last_contested": 0.9,
+                "last_clear": 0.5,
+            }
+            if arm == "permuted"
+            else {}
         )
         values |= {
             name.removeprefix(f"{arm}_"): v
@@ -63,21 +84,32 @@ def arms(**changed) -> dict[str, xr.Dataset]:
     return found
 
 
-def test_on_sst2_they_are_judged_and_elsewhere_reported(judged):
+def test_they_are_judged_on_both_corpora_that_have_thresholds_and_elsewhere_reported(
+    judged, tmp_path
+):
     assert list(judged) == IDS
     for claim in judged.values():
         assert claim.judge(arms())["verdict"] == "holds"
-    elsewhere = resolve(IDS, corpus="rotten-tomatoes")
-    for claim in elsewhere:
+    tomatoes = {claim.id: claim for claim in resolve(IDS, corpus="rotten-tomatoes")}
+    assert {sweep.name for claim in tomatoes.values() for sweep in claim.sweeps} == {"text"}
+    at_75 = arms(fixed_best_accuracy=0.75, linear_best_accuracy=0.75)
+    for claim in tomatoes.values():
+        assert claim.judge(at_75)["verdict"] == "holds"
+    assert judged["lu2021.text_accuracy"].judge(at_75)["verdict"] == "fails"
+    other = str(write_folder(tmp_path / "other", sizes=(60, 30, 30)))
+    for claim in resolve(IDS, corpus=other):
         assert claim.judge(arms())["verdict"] == "reported"
         assert not contradicts(claim.judge(arms(fixed_best_accuracy=0.1, fixed_best_excess=0.1)))
-    assert {sweep.name for claim in elsewhere for sweep in claim.sweeps} == {"text"}
 
 
 @pytest.mark.parametrize(
     ("claim", "changed"),
     [
         ("lu2021.text_sen", {"linear_sen_error": 0.13}),
+        ("lu2021.text_purity", {"fixed_best_purity": 0.4}),
+        ("lu2021.text_competition", {"fixed_least_contested": 0.35}),
+        ("lu2021.text_competition", {"linear_best_contested": 0.5}),
+        ("lu2021.text_competition", {"linear_best_clear": 0.65}),
         ("lu2021.text_purity", {"fixed_purity_trend": 0.89}),
         ("lu2021.text_purity", {"linear_frequency_trend": -0.89}),
         ("lu2021.text_excess", {"fixed_best_excess": 0.34}),
@@ -104,6 +136,11 @@ def test_each_criterion_can_fail(judged, claim, changed):
                 for head in ("fixed", "linear")
                 for name, value in (("purity", 0.95), ("frequency", -0.95))
             },
+        ),
+        ("lu2021.text_purity", {"permuted_best_purity": 0.5}),
+        (
+            "lu2021.text_competition",
+            {"permuted_least_contested": 0.2, "permuted_last_clear": 0.9},
         ),
         ("lu2021.text_excess", {"permuted_highest_excess": 0.36}),
         ("lu2021.text_accuracy", {"permuted_best_accuracy": 0.8}),

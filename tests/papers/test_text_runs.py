@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
 
 from attnlab import AttnlabError, complexity
-from attnlab.data import text_parts
+from attnlab.data import Corpus, text_parts
 from attnlab.dynamics import attended, deletion_test, excess_purity, text_sen
 from attnlab.lab import Grid, split_arms
 from attnlab.models import WordAttentionConfig
@@ -109,6 +111,47 @@ def test_permuted_labels_are_drawn_by_the_seed(folder, run):
     assert float(last.attended_excess) < float(run.attended_excess.isel(step=-1))
 
 
+def test_a_padding_word_is_a_word_of_dense_rectangles():
+    """The authors' model: every sentence is a row of as many places, filled up with one more word
+    whose embedding and key are trained. Against dense arrays and their derivative.
+    """
+    tokens = [["a", "b", "a"], ["c"], ["b", "c", "c", "a"], ["a"]]
+    corpus = Corpus.from_tokens(tokens, labels=[0, 1, 1, 0]).padded(4)
+    config = WordAttentionConfig.for_corpus(
+        corpus, embedding_dim=3, embedding_std=0.7, key_std=0.5, query_std=0.8
+    )
+    model = config.init(jax.random.key(1))
+    places = jnp.array([[0, 0, 1, 3], [2, 3, 3, 3], [0, 1, 2, 2], [0, 3, 3, 3]])
+
+    def dense(keys, embeddings):
+        weights = jax.nn.softmax(keys[places] @ model.query, axis=1)
+        logits = jax.vmap(model.head)(jnp.einsum("nl,nld->nd", weights, embeddings[places]))
+        return -jnp.mean(jax.nn.log_softmax(logits)[jnp.arange(4), corpus.labels])
+
+    keys, embeddings = model.keys, model.embeddings
+    for _ in range(3):
+        by_key, by_embedding = jax.grad(dense, argnums=(0, 1))(keys, embeddings)
+        keys, embeddings = keys - 0.5 * by_key, embeddings - 0.5 * by_embedding
+        assert float(jnp.abs(by_embedding[3]).max()) > 1e-3  # the padding word moves
+    moved = train(lambda _: model, corpus, steps=3, optimizer=GradientDescent(0.5)).model(0)
+    np.testing.assert_allclose(moved.embeddings, embeddings, atol=1e-12)
+    np.testing.assert_allclose(moved.scores(), keys @ model.query, atol=1e-12)
+
+
+def test_padding_is_a_setting_of_a_run(folder, run):
+    padded = train_text(TextSettings(source=folder, seed=2, padding=True, **TINY), CONTEXT)
+    parts = text_parts(folder)
+    longest = int(parts.train.lengths.max())
+    at_start = float(padded.sel(moment="final").top_others.max())
+    assert at_start == longest - 1  # the others of every word, padding included
+    assert (padded.loss != run.loss).any()
+    assert parts.train.padded(longest).lengths.tolist() == [longest] * len(parts.train)
+    with pytest.raises(AttnlabError, match="'w1' is in the vocabulary"):
+        parts.train.padded(longest, "w1")
+    with pytest.raises(AttnlabError, match="length=0"):
+        parts.train.padded(0)
+
+
 def test_runs_belong_to_their_texts(folder, tmp_path):
     with pytest.raises(AttnlabError, match="not those that the plan was made for"):
         train_text(TextSettings(source=folder, data="0" * 16, **TINY), CONTEXT)
@@ -159,6 +202,8 @@ def test_what_claims_judge_of_a_run():
         "attended_purity": [0.9, 0.1, 0.2, 0.3, 0.5, 0.6],
         "attended_excess": [0.0, 0.1, 0.2, 0.25, 0.3, 0.28],
         "attended_frequency": [5.0, 90.0, 80.0, 70.0, 40.0, 30.0],
+        "purer_leads": [0.5, 0.3, 0.2, 0.6, 0.7, 0.9],
+        "clear_leads": [0.5, 0.9, 0.9, 0.95, 0.8, 0.7],
         "least_attended_purity": [0.9, 0.3, 0.1, 0.3, 0.1, 0.2],
         "least_attended_frequency": [5.0, 1.0, 2.0, 3.0, 4.0, 5.0],
     }
@@ -169,6 +214,9 @@ def test_what_claims_judge_of_a_run():
     assert float(found.best_accuracy) == 0.8
     assert float(found.best_excess) == 0.25
     assert float(found.highest_excess) == 0.3
+    assert float(found.least_contested) == 0.2
+    assert (float(found.best_contested), float(found.last_contested)) == (0.6, 0.9)
+    assert (float(found.best_clear), float(found.last_clear)) == (0.95, 0.7)
     assert float(found.purity_trend) == pytest.approx(1)  # step 0 does not count
     assert float(found.frequency_trend) == pytest.approx(-1)
     assert float(found.least_purity_trend) < 0.5

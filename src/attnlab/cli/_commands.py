@@ -6,7 +6,8 @@ import inspect
 import json as json_module
 import shlex
 import sys
-from collections.abc import Callable, Iterable
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -154,7 +155,27 @@ def show(parts: Iterable[str | TextTable]) -> None:
             cells = [escape(cell) for cell in row]
             styled = [f"[{_STYLES[c]}]{c}[/]" if c in _STYLES else c for c in cells]
             table.add_row(*styled)
-        Console(width=_ENDLESS if part.one_line else width).print(table)
+        if not part.under:
+            Console(width=_ENDLESS if part.one_line else width).print(table)
+            continue
+        # Colours as the terminal has them: the caution goes between rows that Rich has drawn.
+        wide = Console(width=_ENDLESS)
+        with wide.capture() as drawn:
+            wide.print(table)
+        typer.echo("\n".join(_with_cautions(drawn.get().splitlines(), part.under, width)))
+
+
+def _with_cautions(
+    lines: list[str], under: Mapping[int, Sequence[str]], width: int
+) -> Iterator[str]:
+    """The lines of a table, and under each row what is to be said of it."""
+    first = 1 + next(k for k, line in enumerate(lines) if "─" in line)
+    for place, line in enumerate(lines, -first):
+        yield line
+        for caution in under.get(place, ()):
+            yield from textwrap.wrap(
+                f"caution: {caution}", width, initial_indent="    ", subsequent_indent="      "
+            )
 
 
 def _cut(part: TextTable, width: int) -> list[tuple[str, ...]]:

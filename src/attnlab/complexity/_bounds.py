@@ -75,6 +75,10 @@ def bound_ratios(x: Any, attended: Any, *, centred: bool = True) -> BoundRatios:
             "in both"
         )
     raw, seen = (_bounds(each, centred) for each in rows)
+    return _over(raw, seen)
+
+
+def _over(raw: Bounds, seen: Bounds) -> BoundRatios:
     if min(asdict(seen).values()) <= 0:
         raise AttnlabError(
             "attended inputs are all zero: expected some that are not; check that the mask is not "
@@ -82,6 +86,55 @@ def bound_ratios(x: Any, attended: Any, *, centred: bool = True) -> BoundRatios:
         )
     ratios = {name: value / asdict(seen)[name] for name, value in asdict(raw).items()}
     return BoundRatios(**ratios, raw=raw, attended=seen)
+
+
+def population_ratios(
+    covariance: Any, kept: Any, *, kurtosis: float, squares: Any, draws: int
+) -> BoundRatios:
+    """The five ratios of a distribution itself, behind a mask that lets the numbers ``kept`` through.
+
+    The numbers of x have mean 0, ``covariance`` Σ (p, p) and ``kurtosis`` E x_j⁴/(E x_j²)², and are
+    independent or jointly normal, so that ``E x_i² x_j² = Σ_ii Σ_jj + 2 Σ_ij² + δ_ij (κ − 3) Σ_ii²``.
+    The largest of ``draws`` inputs has no closed form: it is the expected one, from ``squares``
+    (samples, 2), the squared lengths of many more inputs and of what the mask leaves of them.
+
+    >>> lengths = np.full((10, 2), [8.0, 2.0])
+    >>> found = population_ratios(np.eye(8), [0, 1], kurtosis=1.0, squares=lengths, draws=4)
+    >>> found.mean_square, found.largest_square, found.fourth_moment, found.intrinsic_dimension
+    (4.0, 4.0, 4.0, 4.0)
+    """
+    whole = np.asarray(covariance, np.float64)
+    part = whole[np.ix_(kept, kept)]
+    largest = np.asarray(squares, np.float64)
+    raw, seen = (
+        _moments(each, kurtosis, expected_largest(largest[:, k], draws))
+        for k, each in enumerate((whole, part))
+    )
+    return _over(raw, seen)
+
+
+def _moments(covariance: np.ndarray, kurtosis: float, largest: float) -> Bounds:
+    variances = covariance.diagonal()
+    trace, squared = variances.sum(), (covariance**2).sum()
+    fourth = trace**2 + 2 * squared + (kurtosis - 3) * (variances**2).sum()
+    return Bounds(
+        mean_square=float(trace),
+        largest_square=largest,
+        fourth_moment=float(np.sqrt(fourth)),
+        participation=float(trace**2 / squared),
+        intrinsic_dimension=float(trace / np.linalg.eigvalsh(covariance)[-1]),
+    )
+
+
+def expected_largest(values: Any, draws: int) -> float:
+    """``E max`` of so many draws, ``∫ v dF(v)^draws`` with F the distribution of ``values``.
+
+    >>> expected_largest([1.0, 2.0], 2)
+    1.75
+    """
+    ordered = np.sort(np.asarray(values, np.float64))
+    below = np.arange(len(ordered) + 1) / len(ordered)
+    return float(ordered @ np.diff(below**draws))
 
 
 def _rows(values: Any, name: str) -> np.ndarray:

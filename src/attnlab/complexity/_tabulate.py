@@ -238,14 +238,20 @@ def _exponents(
     return {**table, "exponent_own": (("student", "seed"), np.array(own))}
 
 
-def _unsettled(table: xr.Dataset) -> xr.DataArray:
-    """Of the fits that ran, the share whose loss fell late by more than 5 % and by more than 0.001."""
+def still_falling(table: xr.Dataset) -> xr.DataArray:
+    """Which fits had not settled: their loss fell late by more than 5 % and by more than 0.001, or
+    is not finite.
+    """
     rest = 1 - table.settling
     fall = table.train_loss * table.settling / rest.where(rest > 0)
     falling = (table.settling > RELATIVE_FALL) & (fall > ABSOLUTE_FALL)
-    still = falling | ~np.isfinite(table.train_loss)
+    return falling | ~np.isfinite(table.train_loss)
+
+
+def _unsettled(table: xr.Dataset) -> xr.DataArray:
+    """Of the fits that ran, the share that had not settled."""
     ran = table.valid_loss.notnull() | table.train_loss.notnull()
-    return (still & ran).sum(["seed", "size"]) / ran.sum(["seed", "size"])
+    return (still_falling(table) & ran).sum(["seed", "size"]) / ran.sum(["seed", "size"])
 
 
 def end_values(table: xr.Dataset, name: str, **where: Any) -> xr.DataArray:

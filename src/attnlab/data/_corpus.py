@@ -284,6 +284,35 @@ class Corpus:
             self.classes,
         )
 
+    def padded(self, length: int, word: str = "<pad>") -> Corpus:
+        """The corpus with a further word, which fills shorter sentences up to ``length`` words.
+
+        With it a model is that of Lu et al.'s code, where padding is a word like any other: it has
+        a score and an embedding, both trained, and takes its part of the attention. Longer
+        sentences stay as they are.
+
+        >>> corpus = Corpus.from_tokens([["good", "film"], ["bad"]], labels=["pos", "neg"])
+        >>> corpus.padded(3).sentence(1)
+        {'bad': 1, '<pad>': 2}
+        """
+        if word in self.vocabulary:
+            raise AttnlabError(
+                f"the word {word!r} is in the vocabulary: choose another name for the padding word"
+            )
+        if length < 1:
+            raise AttnlabError(f"length={length}: expected at least 1")
+        missing = np.maximum(length - self.lengths, 0)
+        short = np.flatnonzero(missing)
+        ends = self.offsets[short + 1]  # behind all others: the new word has the highest number
+        return Corpus(
+            self.offsets + np.concatenate([[0], np.cumsum(missing > 0)]),
+            np.insert(self.words, ends, len(self.vocabulary)),
+            np.insert(self.counts, ends, missing[short]),
+            self.labels,
+            (*self.vocabulary, word),
+            self.classes,
+        )
+
     def split(self, *fractions: float, seed: int) -> tuple[Corpus, ...]:
         """Random parts of the given fractions, each class spread evenly over them.
 

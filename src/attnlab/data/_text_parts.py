@@ -13,7 +13,7 @@ from attnlab.data._corpus import Corpus
 from attnlab.data._prepare import TextSource, prepare_texts
 from attnlab.data._prepared import is_prepared, open_prepared
 
-_ROTTEN_TOMATOES = "rotten-tomatoes"
+_ROTTEN_TOMATOES, _IMDB = "rotten-tomatoes", "imdb"
 _NAMES = {"train": ("train",), "valid": ("dev", "valid", "val", "validation"), "test": ("test",)}
 _SST2 = (6920, 872, 1821)
 _WORDS = "attnlab.data:plain_words"
@@ -60,9 +60,10 @@ def plain_words(text: str) -> list[str]:
 
 @lru_cache(maxsize=2)
 def text_parts(source: str) -> TextParts:
-    """Read a source: Rotten Tomatoes or one file, split 8 : 1 : 1, or a folder with three files.
+    """Read a source: Rotten Tomatoes, IMDB or one file, split 8 : 1 : 1, or a folder with three files.
 
-    Words are those of ``plain_words``, all of them. Three files are taken as they are, duplicates
+    Words are those of ``plain_words``, all of them; IMDB's reviews, which are raw, have those of
+    `TextSource`, the 20 000 most frequent. Three files are taken as they are, duplicates
     and all. A folder that ``Prepared.save`` wrote is opened as it is.
     """
     if is_prepared(source):
@@ -82,6 +83,8 @@ def text_parts(source: str) -> TextParts:
 
 def _asked(source: str) -> TextSource:
     """A named source as files, and how claims read them."""
+    if source == _IMDB:
+        return TextSource((source,))
     folder = Path(source)
     if source == _ROTTEN_TOMATOES or not folder.is_dir():
         return TextSource((source,), tokenizer=_WORDS, max_words=None)

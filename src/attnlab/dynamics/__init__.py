@@ -36,6 +36,7 @@ from attnlab.dynamics._sen import SenTerms, Surroundings, identity_error, sen_er
 from attnlab.dynamics._text import (
     attended,
     competition,
+    leads,
     telling_pairs,
     text_sen,
     top_words,

@@ -114,6 +114,64 @@ def competition(data: xr.Dataset, corpus: Corpus, triples: Sequence[Triple]) -> 
     )
 
 
+def leads(
+    data: xr.Dataset,
+    corpus: Corpus,
+    words: xr.Dataset,
+    *,
+    least_excess: float = 0.2,
+    least_frequency: int = 10,
+) -> xr.Dataset:
+    """Of two words that compete in a sentence, which one has the higher score, along training?
+
+    Pairs are words of different classes that stand in one sentence, as `telling_pairs` searches
+    them, each pair once. The *pull* of a word is its purity times its frequency, for two classes
+    ``|pos − neg|``. Dimensions are those of ``data`` without ``word``:
+
+    - ``purer_leads``: among the pairs whose purer word has the smaller pull, the share in which the
+      purer word has the higher score (ties count half); ``contested``: the number of these pairs;
+    - ``clear_leads``: the same among the pairs whose purer word has the larger pull as well;
+    - ``longer_leads``: among all ``pairs``, the share in which the word of the higher score has the
+      longer embedding.
+
+    >>> corpus = Corpus.from_tokens([["good", "dull"]] * 3 + [["dull"]] * 9, labels="pppnnnnnnnnp")
+    >>> names = {"word": ["dull", "good"]}
+    >>> words = xr.Dataset({"purity": ("word", [0.5, 1.0]), "excess": ("word", [0.4, 0.4]), "frequency":
+    ...     ("word", [12, 3]), "leaning": ("word", ["n", "p"])}, names)
+    >>> score = xr.DataArray([[0.0, 0.0], [0.2, 0.1], [0.2, 0.4]], names, ("step", "word"))
+    >>> found = leads(xr.Dataset({"score": score, "norm": score}), corpus, words, least_frequency=3)
+    >>> found.purer_leads.values.tolist(), found.longer_leads.values.tolist()
+    ([0.5, 0.0, 1.0], [0.5, 1.0, 1.0])
+    """
+    keep = (words.excess.values >= least_excess) & (words.frequency.values >= least_frequency)
+    purity = words.purity.values
+    pull = purity * words.frequency.values
+    found = {pair[1:] for pair in _pure_pairs(corpus, keep, purity, words.leaning.values)}
+    a, b = np.array(sorted(found), np.int64).reshape(-1, 2).T
+    purer = np.sign(purity[a] - purity[b])
+    agreement = purer * np.sign(pull[a] - pull[b])
+
+    def lead(name: str) -> xr.DataArray:
+        values = _whole(data[name], corpus)
+        first, second = (values.isel(word=n).drop_vars("word").rename(word="pair") for n in (a, b))
+        return xr.apply_ufunc(np.sign, first - second)
+
+    def share(signs: xr.DataArray, chosen: ndarray) -> xr.DataArray:
+        return (1 + signs.isel(pair=np.flatnonzero(chosen)).mean("pair")) / 2
+
+    score, norm = lead("score"), lead("norm")
+    with_purity = score * xr.DataArray(purer, dims="pair")
+    return xr.Dataset(
+        {
+            "purer_leads": share(with_purity, agreement < 0),
+            "clear_leads": share(with_purity, agreement > 0),
+            "longer_leads": share(score * norm, agreement == agreement),
+            "pairs": len(a),
+            "contested": int((agreement < 0).sum()),
+        }
+    )
+
+
 def telling_pairs(
     score: xr.DataArray,
     corpus: Corpus,

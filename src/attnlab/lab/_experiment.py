@@ -16,7 +16,7 @@ import attnlab as al
 from attnlab._errors import AttnlabError
 from attnlab.lab._settings import Settings
 from attnlab.lab._tables import Data
-from attnlab.report import Card, Section
+from attnlab.report import Book, Card, Section
 
 if TYPE_CHECKING:
     from attnlab.lab._run import Record
@@ -54,11 +54,13 @@ class TextTable:
     """A table for the terminal. Cells are text; a verdict is coloured, an empty row is a rule.
 
     ``one_line``: no row is broken; cells of the last column are cut where they are too long.
+    ``under``: cautions that stand under a row of such a table, by its place.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     one_line: bool = False
+    under: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
 
 class Experiment(abc.ABC, Generic[S]):
@@ -91,6 +93,10 @@ class Experiment(abc.ABC, Generic[S]):
     @abc.abstractmethod
     def sections(self, record: Record) -> Sequence[Section]:
         """Draw the page's sections from the stored record alone."""
+
+    def book(self, record: Record) -> Book | None:
+        """What a site tells around the sections; without it they stand on one page."""
+        return None
 
     def shown(self, record: Record) -> Iterable[str | TextTable]:
         """What a command prints: sentences and tables."""

@@ -151,6 +151,7 @@ def page(experiment: Experiment[Any], record: Record) -> Page:
         sections=(*sections, again) if about["command"] or about["settings"] else sections,
         cards=cards,
         provenance=origin,
+        book=experiment.book(record),
     )
 
 
@@ -165,9 +166,11 @@ def _text_of(value: Any) -> str:
     return number(value) if value is None or isinstance(value, bool) else str(value)
 
 
-def write_page(experiment: Experiment[Any], record: Record) -> Path:
-    """Write ``report.html``, and each figure's drawing and data in ``figures/``."""
-    return write_folder(_page_of(experiment, record), record.folder)
+def write_page(experiment: Experiment[Any], record: Record, *, single: bool = False) -> Path:
+    """Write the page, or the first page of a site unless ``single``, and each figure's drawing and
+    data in ``figures/``.
+    """
+    return write_folder(_page_of(experiment, record), record.folder, single=single)
 
 
 def _page_of(experiment: Experiment[Any], record: Record) -> Page:

@@ -17,6 +17,7 @@ from attnlab.models._dense import (
 )
 from attnlab.models._heads import AbstractHead, LinearHead, OwnHead, TwoLayerHead
 from attnlab.models._incidence import Incidence, kernel
+from attnlab.models._inputs import INPUTS, Inputs
 from attnlab.models._normalisers import (
     NORMALISERS,
     AbstractNormaliser,

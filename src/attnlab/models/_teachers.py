@@ -25,6 +25,7 @@ from attnlab.models._dense import (
     check_scale,
     normal,
 )
+from attnlab.models._inputs import Inputs
 from attnlab.models._self_attention import (
     MultiLayer,
     MultiLayerConfig,
@@ -34,6 +35,7 @@ from attnlab.models._self_attention import (
 
 _CALIBRATION = 65536
 _BLOCK = 1024
+_NORMAL = Inputs()
 
 # docs/theory.md#b2: logits divided by d_q. With queries and keys of standard deviation 1, the
 # logits have a spread of about 3.
@@ -54,7 +56,8 @@ class Scaled(eqx.Module):
 
 
 class Teacher(eqx.Module):
-    """``y = g(x) + σ·ε`` with ``x ~ N(0, I)``, ``ε ~ N(0, 1)`` and a model g with Var g(x) = 1.
+    """``y = g(x) + σ·ε``, ``ε ~ N(0, 1)``, with a model g with Var g(x) = 1; x is N(0, I) unless
+    ``inputs`` says otherwise.
 
     - ``model``: g, the given model with its last layer divided by ``deviation``;
     - ``deviation``: the standard deviation of the given model over 65536 inputs drawn from the
@@ -69,6 +72,7 @@ class Teacher(eqx.Module):
     deviation: Float[Array, ""]
     noise_std: float = eqx.field(static=True)
     shape: tuple[int, ...] = eqx.field(static=True)
+    inputs: Inputs = eqx.field(static=True, default=Inputs())
 
     @classmethod
     def of(
@@ -78,6 +82,7 @@ class Teacher(eqx.Module):
         key: Key[Array, ""],
         shape: tuple[int, ...],
         noise_std: float = 0.2,
+        inputs: str = "normal",
     ) -> Teacher:
         """A teacher from any module with one output.
 
@@ -87,14 +92,15 @@ class Teacher(eqx.Module):
         True
         """
         check_scale("noise_std", noise_std)
-        outputs = _calibrate(model, key, shape)
+        drawn = Inputs(inputs)
+        outputs = _calibrate(model, key, shape, drawn)
         if outputs.ndim != 1:
             raise AttnlabError(
                 f"the model has {outputs.shape[1]} outputs; a regression teacher has one "
                 "(LabelTeacher takes several)"
             )
         deviation = jnp.std(outputs)
-        return cls(divided(model, deviation), deviation, float(noise_std), tuple(shape))
+        return cls(divided(model, deviation), deviation, float(noise_std), tuple(shape), drawn)
 
     @property
     def bayes_error(self) -> float:
@@ -117,13 +123,14 @@ class Teacher(eqx.Module):
         >>> x.shape, y.shape, bool(teacher.sample(50, key=jax.random.key(1))[1][49] == y[49])
         ((100, 16), (100,), True)
         """
-        x, stream = draw_inputs(n, self.shape, key)
+        x, stream = draw_inputs(n, self.shape, key, self.inputs)
         y = self.truth(x)
         return x, y + self.noise_std * stream.standard_normal(n) if noisy else y
 
 
 class LabelTeacher(eqx.Module):
-    """A label ``c(x)`` for ``x ~ N(0, I)``: the sign of one output, or the argmax of several.
+    """A label ``c(x)`` for ``x ~ N(0, I)``, or as ``inputs`` says: the sign of one output, or the
+    argmax of several.
 
     - one output: two classes, ``c = 1`` where ``model(x) > centre``; K outputs: ``c = argmax_k
       model(x)_k − centre_k``;
@@ -136,6 +143,7 @@ class LabelTeacher(eqx.Module):
     centre: Float[Array, "..."]
     label_noise: float = eqx.field(static=True)
     shape: tuple[int, ...] = eqx.field(static=True)
+    inputs: Inputs = eqx.field(static=True, default=Inputs())
 
     @classmethod
     def of(
@@ -146,11 +154,13 @@ class LabelTeacher(eqx.Module):
         shape: tuple[int, ...],
         label_noise: float = 0.0,
         centred: bool = True,
+        inputs: str = "normal",
     ) -> LabelTeacher:
         """A teacher from any module (or the ``model`` of a ``Teacher``), scaled to unit deviation."""
         if not 0 <= label_noise <= 1:
             raise AttnlabError(f"label_noise={label_noise}: expected a probability from 0 to 1")
-        outputs = _calibrate(model, key, shape)
+        drawn = Inputs(inputs)
+        outputs = _calibrate(model, key, shape, drawn)
         # One divisor for all outputs keeps their order, and hence the labels.
         deviation = jnp.sqrt(jnp.mean(jnp.var(outputs, axis=0)))
         mean = jnp.mean(outputs, axis=0) / deviation
@@ -159,6 +169,7 @@ class LabelTeacher(eqx.Module):
             mean if centred else jnp.zeros_like(mean),
             float(label_noise),
             tuple(shape),
+            drawn,
         )
 
     @property
@@ -194,7 +205,7 @@ class LabelTeacher(eqx.Module):
         >>> x.shape, sorted(set(y.tolist())), round(teacher.bayes_error, 9)
         ((200, 6), [0, 1, 2], 0.1)
         """
-        x, stream = draw_inputs(n, self.shape, key)
+        x, stream = draw_inputs(n, self.shape, key, self.inputs)
         labels = self.truth(x)
         if not noisy:
             return x, labels
@@ -206,16 +217,16 @@ class LabelTeacher(eqx.Module):
 
 
 def draw_inputs(
-    n: int, shape: tuple[int, ...], key: Key[Array, ""]
+    n: int, shape: tuple[int, ...], key: Key[Array, ""], inputs: Inputs = _NORMAL
 ) -> tuple[Float[Array, "n ..."], np.random.Generator]:
-    """``n`` standard normal inputs, and a separate generator for the noise of their labels.
+    """``n`` inputs, and a separate generator for the noise of their labels.
 
     NumPy draws them, seeded by the JAX key: nothing is compiled for a new n.
     """
     if n < 1:
         raise AttnlabError(f"n={n}: expected at least 1")
-    inputs, noise = _streams(key)
-    return jnp.asarray(inputs.standard_normal((n, *shape))), noise
+    stream, noise = _streams(key)
+    return jnp.asarray(inputs.draw(n, shape, stream)), noise
 
 
 def _streams(key: Key[Array, ""]) -> list[np.random.Generator]:
@@ -244,17 +255,19 @@ def _evaluate_block(
     return jax.vmap(model)(x)
 
 
-def _calibrate(model: Any, key: Key[Array, ""], shape: tuple[int, ...]) -> Float[Array, "n ..."]:
+def _calibrate(
+    model: Any, key: Key[Array, ""], shape: tuple[int, ...], inputs: Inputs
+) -> Float[Array, "n ..."]:
     """Outputs over a large fixed sample, computed block by block; an error if they do not vary."""
-    inputs, _ = _streams(key)
+    stream, _ = _streams(key)
     blocks = (
-        jnp.asarray(inputs.standard_normal((_BLOCK, *shape))) for _ in range(_CALIBRATION // _BLOCK)
+        jnp.asarray(inputs.draw(_BLOCK, shape, stream)) for _ in range(_CALIBRATION // _BLOCK)
     )
     outputs = jnp.concatenate([_evaluate_block(model, x) for x in blocks])
     deviation = float(jnp.sqrt(jnp.mean(jnp.var(outputs, axis=0))))
     if not 0 < deviation < math.inf:
         raise AttnlabError(
-            f"the model's outputs have standard deviation {deviation} over standard normal "
+            f"the model's outputs have standard deviation {deviation} over {inputs.kind} "
             "inputs and cannot be normalised; give a model that varies with its input and stays "
             "finite"
         )
@@ -285,7 +298,12 @@ TEACHER_KINDS = tuple(_SETTINGS)
 
 
 def make_teacher(
-    kind: str, *, key: Key[Array, ""], noise_std: float = 0.2, **settings: Any
+    kind: str,
+    *,
+    key: Key[Array, ""],
+    noise_std: float = 0.2,
+    inputs: str = "normal",
+    **settings: Any,
 ) -> Teacher:
     """Draw a teacher by the protocol of docs/theory.md#b2.
 
@@ -305,7 +323,7 @@ def make_teacher(
 
     The head: entries of w₁ are ``gain``·N(0, 1/s), s the number of inputs that matter (relevant
     ones, all, or p·d_v); the gain is 2, but 1 after self-attention; w₂ is +1, −1, +1, … before
-    normalisation. A setting that the kind does not use is an error.
+    normalisation. A setting that the kind does not use is an error. ``inputs``: see `Inputs`.
 
     >>> teacher = make_teacher("gate", key=jax.random.key(0), features=32, relevant=4)
     >>> teacher.model.mask, round(teacher.bayes_error, 9)
@@ -313,7 +331,7 @@ def make_teacher(
     """
     model_key, calibration_key = jax.random.split(key)
     model, shape = _draw_model(kind, model_key, 1, settings)
-    return Teacher.of(model, key=calibration_key, shape=shape, noise_std=noise_std)
+    return Teacher.of(model, key=calibration_key, shape=shape, noise_std=noise_std, inputs=inputs)
 
 
 def make_label_teacher(
@@ -323,6 +341,7 @@ def make_label_teacher(
     classes: int = 2,
     label_noise: float = 0.0,
     centred: bool = True,
+    inputs: str = "normal",
     **settings: Any,
 ) -> LabelTeacher:
     """Draw a teacher that labels by the sign or the argmax of a model of ``make_teacher``.
@@ -339,7 +358,12 @@ def make_label_teacher(
     model_key, calibration_key = jax.random.split(key)
     model, shape = _draw_model(kind, model_key, 1 if classes == 2 else classes, settings)
     return LabelTeacher.of(
-        model, key=calibration_key, shape=shape, label_noise=label_noise, centred=centred
+        model,
+        key=calibration_key,
+        shape=shape,
+        label_noise=label_noise,
+        centred=centred,
+        inputs=inputs,
     )
 
 

@@ -64,9 +64,15 @@ def fit_card(table: xr.Dataset) -> Card:
     for name, words in _TUNED.items():
         counts = al.complexity.choices(table, str(name))
         offered.append(f"{words} {_told(counts)}")
+    text = f"Tuned alike for all students, chosen on validation data: {'; '.join(offered)}."
+    if Curves.at_end in table:
+        ran = table[Curves.valid_loss].notnull()
+        ends, count = int(((table[Curves.at_end] == 1) & ran).sum()), int(ran.sum())
+        if ends:
+            text += f" In {ends} of {count} fits a chosen value is an end of its grid."
     return Card(
         label="fits",
-        text=f"Tuned alike for all students, chosen on validation data: {'; '.join(offered)}.",
+        text=text,
         headline=f"{100 * float(table[Curves.unsettled].mean()):.0f} %",
         measure="of the fits were still falling at their last step",
         link="fits",

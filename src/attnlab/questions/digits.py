@@ -182,6 +182,15 @@ class DigitsSettings(Settings):
             metavar="X…",
         ),
     ] = DigitFitSettings.weight_decays
+    widen: Annotated[
+        int,
+        Option(
+            "How often a grid of step sizes or weight decays goes on where its end was chosen; one "
+            "of a single value stays as it is.",
+            "Training and tuning",
+            least=0,
+        ),
+    ] = 2
 
     def __post_init__(self):
         super().__post_init__()

@@ -177,6 +177,15 @@ class SamplesSettings(Settings):
             metavar="X…",
         ),
     ] = None
+    widen: Annotated[
+        int,
+        Option(
+            "How often a grid of step sizes or weight decays goes on where its end was chosen; one "
+            "of a single value stays as it is.",
+            _TUNING,
+            least=0,
+        ),
+    ] = 2
 
     def __post_init__(self):
         super().__post_init__()
@@ -242,7 +251,7 @@ class SamplesSettings(Settings):
         for name in ("relevant", "depth", "noise_std", "hidden", *default):
             if getattr(self, name) is not None:
                 chosen[name] = getattr(self, name)
-        for name in ("label_noise", "classes", "sharpness", "steps", "step_sizes"):
+        for name in ("label_noise", "classes", "sharpness", "steps", "step_sizes", "widen"):
             chosen[name] = getattr(self, name)
         return SampleSettings(**chosen, code=self._fingerprint())
 

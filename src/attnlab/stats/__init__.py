@@ -1,5 +1,6 @@
 """Statistics: intervals of means, medians and shares, crossings of curves, paired tests, groups."""
 
+from attnlab.stats._answers import SCORES, Score, answer_scores
 from attnlab.stats._crossing import Crossing, Crossings, crossing, crossings
 from attnlab.stats._groups import Ranking, holm, rank_variants, signed_rank
 from attnlab.stats._interval import CONFIDENCE, Interval, check_confidence

@@ -180,8 +180,9 @@ def _labelled(
     return ("size", "step_size", "weight_decay", *own), values.reshape(shape + rest)
 
 
-def choose(fits: xr.Dataset, by: str = "valid_loss") -> xr.Dataset:
-    """For each size, the fit with the smallest ``by``, with its ``step_size`` and ``weight_decay``.
+def choose(fits: xr.Dataset, by: str | Sequence[str] = "valid_loss") -> xr.Dataset:
+    """For each size, the fit with the smallest ``by``, with its ``step_size`` and ``weight_decay``;
+    of several names each decides among those that are equal by the ones before it.
 
     >>> fits = xr.Dataset(
     ...     {"valid_loss": (("size", "step_size", "weight_decay"), [[[2.0, 1.0]]]), "error": (("size", "step_size",
@@ -191,14 +192,17 @@ def choose(fits: xr.Dataset, by: str = "valid_loss") -> xr.Dataset:
     >>> chosen.error.values.tolist(), chosen.weight_decay.values.tolist()
     ([6.0], [0.1])
     """
-    if by not in fits:
+    names = [by] if isinstance(by, str) else list(by)
+    absent = [name for name in names if name not in fits]
+    if absent:
         raise AttnlabError(
-            f"no {by!r} among {sorted(map(str, fits.data_vars))}: measure it, or choose by "
+            f"no {absent[0]!r} among {sorted(map(str, fits.data_vars))}: measure it, or choose by "
             "another name"
         )
     flat = fits.stack(tuning=("step_size", "weight_decay"))
-    best = flat[by].fillna(np.inf).argmin("tuning")
-    chosen = flat.isel(tuning=best)
+    columns = [flat[name].fillna(np.inf).transpose("size", "tuning").values for name in names]
+    best = np.lexsort(columns[::-1], axis=1)[:, 0]
+    chosen = flat.isel(tuning=xr.DataArray(best, dims="size"))
     tuned = {
         name: ("size", np.asarray(chosen[name].values)) for name in ("step_size", "weight_decay")
     }

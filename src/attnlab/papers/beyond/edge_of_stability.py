@@ -181,6 +181,15 @@ claim = Claim(
     title="Plain descent on word attention trains at the edge of stability",
     statement="Full-batch descent with the steps 0.5, 1 and 2 ends with λ_max·step/2 between 0.95 "
     "and 1.15, while the flow, which sharpens for as long as it trains, has gone beyond.",
+    why="Training sharpens the loss until the step is too long for the steepest direction: descent "
+    "is stable only while λ_max·step stays below 2. Beyond that it oscillates, and stays near "
+    "the edge because the oscillation itself drives the weights back to where the loss is less "
+    "sharp.",
+    finding={
+        "holds": "Plain descent on word attention ends at the edge of stability",
+        "fails": "Plain descent on word attention does not end at the edge of stability",
+        "inconclusive": "Whether descent on word attention ends at the edge of stability is undecided",
+    },
     source=Source(
         "stated",
         "Cohen, Kaur, Li, Kolter, Talwalkar (2021), arXiv 2103.00065",

@@ -4,8 +4,10 @@ seed, all sample sizes and tunings.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Protocol
 
 import equinox as eqx
@@ -17,11 +19,12 @@ import xarray as xr
 from jaxtyping import Array, PyTree
 
 from attnlab._errors import AttnlabError
-from attnlab.complexity import bound_ratios
+from attnlab.complexity import bound_ratios, population_ratios
 from attnlab.models import (
     TEACHER_ATTENTION,
     BaselineConfig,
     Gate,
+    Inputs,
     KnownWeightsConfig,
     LabelTeacher,
     MovingBlock,
@@ -48,7 +51,15 @@ from attnlab.training import Recipe, choose, fit_grid
 
 # docs/theory.md#b2: hidden units of the baseline on vectors and on matrices.
 VECTOR_HIDDEN, MATRIX_HIDDEN = 8, 24
-_BOUND_SAMPLES = 4096
+# The largest of so many inputs is a candidate predictor; its expectation is found from more of them.
+_BOUND_SAMPLES, _MORE_SAMPLES = 4096, 32768
+_MASKED_WIDTH = 8  # numbers that are left of an input behind a mask, where so few are relevant
+# The settings that say which teacher a seed draws.
+_OF_TEACHER = (
+    *("seed", "teacher", "features", "relevant", "depth", "noise_std", "label_noise", "classes"),
+    *("sharpness", "inputs"),
+)
+_FACTOR = 3.0  # from a grid's last value to the next one, where the grid says nothing else
 
 
 class Source(Protocol):
@@ -119,15 +130,32 @@ def weighted(model: Any, sample: tuple[Array, Array]) -> Array:
 
 
 @dataclass(frozen=True)
+class StartAt:
+    """The head that a configuration draws, on some of its inputs alone."""
+
+    config: BaselineConfig
+    places: tuple[int, ...]
+
+    def __call__(self, key: Array) -> Any:
+        """Draw a model; the weights of its inputs are those that the whole head gives them."""
+        head = self.config.init(key)
+        return eqx.tree_at(lambda m: m.w1, head, head.w1[np.array(self.places)])
+
+
+@dataclass(frozen=True)
 class Attended:
-    """``x ⊙ f(x)`` with a mask f; the head on it is the known-attention model."""
+    """``x ⊙ f(x)`` with a mask f; the head on it is the known-attention model. ``places``: all that
+    is kept of it where the mask is zero elsewhere.
+    """
 
     mask: Callable[[Array], Array]
+    places: tuple[int, ...] | None = None
 
     def __call__(self, source: Any, x: Array) -> Array:
         """All attended inputs."""
         del source
-        return x * jax.vmap(self.mask)(x)
+        attended = x * jax.vmap(self.mask)(x)
+        return attended if self.places is None else attended[:, np.array(self.places)]
 
 
 @dataclass(frozen=True)
@@ -150,14 +178,21 @@ def own_student(function: Callable[..., Any], shape: tuple[int, ...]) -> Student
 
 
 def make_student(
-    name: str, source: Any, *, hidden: int | None = None, depth: int = 1, sharpness: float = 4.0
+    name: str,
+    source: Any,
+    *,
+    hidden: int | None = None,
+    depth: int = 1,
+    sharpness: float = 4.0,
+    kept: float = 1.0,
 ) -> Student:
-    """A named student for a teacher; ``hidden`` is the baseline's number of hidden units.
+    """A named student for a teacher; ``hidden`` is the baseline's number of hidden units, ``kept``
+    the share of the relevant features that a known mask or gate lets through.
 
     >>> from attnlab.models import make_teacher
     >>> teacher = make_teacher("gate", key=jax.random.key(0), features=8, relevant=2)
-    >>> make_student("known-attention", teacher).given
-    Attended(mask=Gate(relevant=(0, 1), features=8))
+    >>> make_student("known-attention", teacher).given.mask
+    Gate(relevant=(0, 1), features=8)
     """
     if not isinstance(source, Teacher | LabelTeacher):
         raise AttnlabError(
@@ -174,7 +209,8 @@ def make_student(
         )
     outputs = _outputs(source)
     if len(shape) == 1:
-        return _vector_student(name, source, shape[0], hidden or VECTOR_HIDDEN, sharpness, outputs)
+        config = BaselineConfig(shape[0], hidden or VECTOR_HIDDEN, outputs, sharpness)
+        return _vector_student(name, source, config, kept)
     return _matrix_student(name, shape, hidden or MATRIX_HIDDEN, depth, sharpness, outputs)
 
 
@@ -182,18 +218,28 @@ def _outputs(source: Any) -> int:
     return source.classes if isinstance(source, LabelTeacher) and source.classes > 2 else 1
 
 
-def _vector_student(
-    name: str, source: Any, p: int, hidden: int, sharpness: float, outputs: int
-) -> Student:
-    head = Start(BaselineConfig(p, hidden, outputs, sharpness))
+def _vector_student(name: str, source: Any, config: BaselineConfig, kept: float) -> Student:
+    p = config.numbers
     if name == "baseline":
-        return Student(head, as_it_is, call)
+        return Student(Start(config), as_it_is, call)
     if name == "self-attention":
         sizes = SelfAttentionConfig(
-            embedding_dim=1, words=p, key_dim=1, value_dim=1, hidden=hidden, outputs=outputs
+            embedding_dim=1,
+            words=p,
+            key_dim=1,
+            value_dim=1,
+            hidden=config.hidden,
+            outputs=config.outputs,
+            sharpness=config.sharpness,
         )
-        return Student(Start(replace(sizes, sharpness=sharpness)), _as_row, call)
-    return Student(head, Attended(_mask(name, source, p)), call)
+        return Student(Start(sizes), _as_row, call)
+    mask = _mask(name, source, p, kept)
+    if not isinstance(mask, StaticMask | Gate):
+        return Student(Start(config), Attended(mask), call)
+    # What is zero for every input has no influence: left out, students of all p share a program.
+    others = [j for j in range(p) if j not in mask.relevant]
+    places = (*mask.relevant, *others)[: max(_MASKED_WIDTH, len(mask.relevant))]
+    return Student(StartAt(config, places), Attended(mask, places), call)
 
 
 def _as_row(source: Any, x: Array) -> Array:
@@ -202,7 +248,7 @@ def _as_row(source: Any, x: Array) -> Array:
     return x[:, None, :]
 
 
-def _mask(name: str, source: Any, p: int) -> Callable[[Array], Array]:
+def _mask(name: str, source: Any, p: int, kept: float) -> Callable[[Array], Array]:
     own = getattr(source.model, "mask", None)
     if name == "vacuous-mask":
         return VacuousMask(p)
@@ -211,7 +257,7 @@ def _mask(name: str, source: Any, p: int) -> Callable[[Array], Array]:
             f"student {name!r}: this teacher has no mask to know; take 'baseline' or 'vacuous-mask'"
         )
     if name == "known-attention":
-        return own
+        return own if kept == 1 else _incomplete(own, kept)
     if isinstance(own, MovingBlock):
         raise AttnlabError(
             "student 'wrong-mask': a moving block has no place that could be wrong; take a static "
@@ -219,6 +265,20 @@ def _mask(name: str, source: Any, p: int) -> Callable[[Array], Array]:
         )
     assert isinstance(own, StaticMask | Gate)
     return StaticMask(own.relevant, p).wrong()
+
+
+def _incomplete(mask: Any, kept: float) -> Callable[[Array], Array]:
+    """A mask or gate that loses the last relevant features."""
+    if not isinstance(mask, StaticMask | Gate):
+        raise AttnlabError(
+            f"kept={kept:g}: a moving block cannot lose a part; take a static mask or a gate"
+        )
+    count = round(kept * len(mask.relevant))
+    if count < 1:
+        raise AttnlabError(
+            f"kept={kept:g} of {len(mask.relevant)} relevant features: expected at least one feature"
+        )
+    return replace(mask, relevant=mask.relevant[:count])
 
 
 def _matrix_student(
@@ -250,9 +310,9 @@ def make_source(s: SampleSettings, key: Array) -> Source:
     """The teacher that a key draws."""
     if ":" in s.teacher:
         return load_function(s.teacher, "teacher")(key)
-    more: dict[str, Any] = {}
+    more: dict[str, Any] = {"inputs": s.inputs}
     if s.teacher in ON_VECTORS:
-        more = {"features": s.features, "sharpness": s.sharpness}
+        more |= {"features": s.features, "sharpness": s.sharpness}
     if s.teacher in MASKS:
         more["relevant"] = s.relevant
     if s.teacher == "multi-layer":
@@ -264,11 +324,26 @@ def make_source(s: SampleSettings, key: Array) -> Source:
     return make_teacher(s.teacher, key=key, noise_std=s.noise_std, **more)
 
 
+def _teacher_of(s: SampleSettings, root_seed: int) -> Source:
+    """The teacher of a seed, which its students share."""
+    plain = SampleSettings()
+    own = {name: getattr(plain, name) for name in vars(plain) if name not in _OF_TEACHER}
+    return _made_teacher(replace(s, **own), root_seed)
+
+
+@lru_cache(maxsize=256)
+def _made_teacher(s: SampleSettings, root_seed: int) -> Source:
+    key = jax.random.fold_in(jax.random.key(root_seed), s.seed)
+    return make_source(s, jax.random.split(key, 3)[0])
+
+
 def make_learner(s: SampleSettings, source: Source, shape: tuple[int, ...]) -> Student:
     """The student for a teacher whose inputs have this shape."""
     if ":" in s.student:
         return own_student(load_function(s.student, "student"), shape)
-    return make_student(s.student, source, hidden=s.hidden, depth=s.depth, sharpness=s.sharpness)
+    return make_student(
+        s.student, source, hidden=s.hidden, depth=s.depth, sharpness=s.sharpness, kept=s.kept
+    )
 
 
 def fit_samples(s: SampleSettings, context: RunContext) -> xr.Dataset:
@@ -281,7 +356,9 @@ def fit_samples(s: SampleSettings, context: RunContext) -> xr.Dataset:
     """
     key = jax.random.fold_in(jax.random.key(context.root_seed), s.seed)
     source_key, curve_key, bound_key = jax.random.split(key, 3)
-    source = make_source(s, source_key)
+    source = (
+        _teacher_of(s, context.root_seed) if ":" not in s.teacher else make_source(s, source_key)
+    )
     x, _ = source.sample(1, key=source_key)
     student = make_learner(s, source, np.shape(x)[1:])
     found = fit_curve(source, student, s, key=curve_key)
@@ -343,23 +420,90 @@ def learning_curve(
     ``checks`` is what the learner measures on. Start and minibatches are functions of ``key``
     alone: learners that are given the same key are paired. Labelled data, dimension ``size``:
     what was measured, ``train_loss``, ``settling`` (its relative fall over the last fifth of the
-    steps), and the chosen ``step_size`` and ``weight_decay``.
+    steps), the chosen ``step_size`` and ``weight_decay``, and, where grids widen, ``at_end``:
+    whether one of them is an end of the values that were tried. The choice is that of the smallest
+    loss on validation samples, or of the fewest wrong validation labels, where the learner counts
+    them.
     """
-    fits = fit_grid(
-        learner.start,
-        learner.loss,
-        learner.measure,
-        train,
-        checks,
-        sizes=s.sizes,
-        key=key,
-        step_sizes=s.step_sizes,
-        weight_decays=s.weight_decays,
-        recipe=Recipe(s.steps, s.batch_size, optimizer=s.optimizer),
-        trained=learner.trained,
-        dims=learner.dims,
-    )
-    return choose(fits)
+
+    def fit(
+        sizes: Sequence[int], step_sizes: Sequence[float], weight_decays: Sequence[float]
+    ) -> xr.Dataset:
+        return fit_grid(
+            learner.start,
+            learner.loss,
+            learner.measure,
+            train,
+            checks,
+            sizes=sizes,
+            key=key,
+            step_sizes=step_sizes,
+            weight_decays=weight_decays,
+            recipe=Recipe(s.steps, s.batch_size, optimizer=s.optimizer),
+            trained=learner.trained,
+            dims=learner.dims,
+        )
+
+    if not s.widen:
+        return _chosen(fit(s.sizes, s.step_sizes, s.weight_decays))
+    # One fit at a time: every size goes its own way, and all fits share one compiled program.
+    model = learner.start(jax.random.split(key)[0])
+    learner = replace(learner, start=lambda _: model)
+    curve = [_widened(lambda step, decay, n=n: fit((n,), (step,), (decay,)), s) for n in s.sizes]
+    return xr.concat(curve, "size")
+
+
+def _widened(fit: Callable[[float, float], xr.Dataset], s: FitSettings) -> xr.Dataset:
+    """The best fit of one size on a grid that goes on where its best fit is at an end."""
+    tried = {(a, d): fit(a, d) for a in s.step_sizes for d in s.weight_decays}
+    for _ in range(s.widen):
+        further = _further(tried)
+        if not further:
+            break
+        tried |= {pair: fit(*pair) for pair in further}
+    best = tried[min(tried, key=lambda pair: _rank(tried[pair]))]
+    return _chosen(best).assign(at_end=("size", [bool(_further(tried))]))
+
+
+def _further(tried: Mapping[tuple[float, float], xr.Dataset]) -> list[tuple[float, float]]:
+    """The pairs next to the best one that have not been tried: beyond an end, or in a corner."""
+    step, decay = min(tried, key=lambda pair: _rank(tried[pair]))
+    steps, decays = (sorted({pair[k] for pair in tried}) for k in (0, 1))
+    pairs = [(value, decay) for value in _next_to(step, steps)]
+    pairs += [(step, value) for value in _next_to(decay, decays)]
+    return [pair for pair in pairs if pair not in tried]
+
+
+def _rank(fit: xr.Dataset) -> tuple[float, ...]:
+    """What the choice goes by: the smaller, the better; a fit without a loss comes last."""
+    values = [float(fit[name].values.item()) for name in _criteria(fit)]
+    return tuple(math.inf if math.isnan(value) else value for value in values)
+
+
+def _criteria(fits: xr.Dataset) -> tuple[str, ...]:
+    """Wrong validation labels where they are counted, and among equals the validation loss."""
+    return ("valid_error", "valid_loss") if "valid_error" in fits else ("valid_loss",)
+
+
+def _chosen(fits: xr.Dataset) -> xr.Dataset:
+    return choose(fits, by=_criteria(fits))
+
+
+def _next_to(value: float, grid: Sequence[float]) -> list[float]:
+    """The values below and above one of an ascending grid, which goes on at its ends; none for a grid
+    of one value, and none below zero.
+
+    >>> _next_to(0.1, [0.0, 0.1]), _next_to(0.0, [0.0, 0.1]), _next_to(0.25, [0.25, 1.0])
+    ([0.0, 0.3], [0.1], [0.0625, 1.0])
+    """
+    if len(grid) == 1:
+        return []
+    place = grid.index(value)
+    below = [grid[place - 1]] if place else [value * grid[0] / grid[1]][: int(value > 0)]
+    if place + 1 < len(grid):
+        return [*below, grid[place + 1]]
+    ratio = value / grid[-2] if grid[-2] > 0 else _FACTOR
+    return [*below, float(np.round(value * ratio, 12))]
 
 
 def _drawn(
@@ -464,7 +608,25 @@ def predicted_ratios(source: Source, student: Student, key: Array) -> dict[str, 
     """
     if not isinstance(student.given, Attended | Weights):
         return {}
+    mask = getattr(student.given, "mask", None)
+    if isinstance(mask, StaticMask) and isinstance(source, Teacher):
+        return _population(source.inputs, mask.features, mask.relevant)
     x, _ = source.sample(_BOUND_SAMPLES, key=key)
     given = student.given(source, x)
     seen = given if isinstance(student.given, Attended) else given[0] @ given[1][:, 0]
     return bound_ratios(x, seen).as_dict()
+
+
+@lru_cache(maxsize=64)
+def _population(inputs: Inputs, features: int, kept: tuple[int, ...]) -> dict[str, float]:
+    """The same of the distribution itself, where a mask is static."""
+    x = inputs.draw(_MORE_SAMPLES, (features,), np.random.default_rng(0))
+    squares = np.stack([(part**2).sum(axis=1) for part in (x, x[:, list(kept)])], axis=1)
+    found = population_ratios(
+        inputs.covariance(features),
+        list(kept),
+        kurtosis=inputs.kurtosis,
+        squares=squares,
+        draws=_BOUND_SAMPLES,
+    )
+    return found.as_dict()

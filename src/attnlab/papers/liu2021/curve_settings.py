@@ -30,6 +30,8 @@ class FitSettings:
     - ``steps``, ``batch_size``, ``optimizer``: of each fit, see `attnlab.training.Recipe`.
     - Tuning, the same for every student: all pairs of ``step_sizes`` and ``weight_decays``, chosen
       by the loss on ``valid_points`` further samples. ``test_points`` more measure the result.
+      Where the choice is an end of its grid, the grid goes on there, up to ``widen`` times, by the
+      ratio of its last two values (3 after a decay of 0). A grid of one value stays as it is.
     """
 
     counted: ClassVar[str] = "samples"
@@ -43,6 +45,7 @@ class FitSettings:
     optimizer: str = "adam"
     step_sizes: tuple[float, ...] = (0.02,)
     weight_decays: tuple[float, ...] = (0.0, 0.1)
+    widen: int = 0
     valid_points: int = 500
     test_points: int = 2000
     dtype: str = "float32"
@@ -57,6 +60,8 @@ class FitSettings:
                 f"test_points={self.test_points}, valid_points={self.valid_points}: expected at "
                 "least 2 of each"
             )
+        if self.widen < 0:
+            raise AttnlabError(f"widen={self.widen}: expected at least 0")
         if self.steps < 1 or self.batch_size < 1:
             raise AttnlabError(f"steps={self.steps} and batch_size={self.batch_size} must be ≥ 1")
         if self.dtype not in ("float32", "float64"):
@@ -79,7 +84,9 @@ class SampleSettings(FitSettings):
       which a share ``label_noise`` is flipped.
     - ``student``: a name, or ``"file.py:function"``, a function of (key, shape) that returns an
       Equinox module. ``hidden``: units of the baseline (8 on vectors, 24 on matrices by
-      default); ``depth``: layers of a multi-layer teacher or student.
+      default); ``depth``: layers of a multi-layer teacher or student. ``kept``: the share of the
+      relevant features that a known mask or gate lets through; those beyond it are lost.
+    - ``inputs``: how the teacher's inputs are distributed, see `attnlab.models.Inputs`.
     - ``code``: a fingerprint of files that teacher or student are read from, so that a changed file
       is run again.
     """
@@ -94,12 +101,16 @@ class SampleSettings(FitSettings):
     classes: int = 0
     hidden: int | None = None
     sharpness: float = 4.0
+    kept: float = 1.0
+    inputs: str = "normal"
     code: str = ""
 
     def __post_init__(self):
         super().__post_init__()
         if self.classes == 1 or self.classes < 0:
             raise AttnlabError(f"classes={self.classes}: expected 0 for regression, or at least 2")
+        if not 0 < self.kept <= 1:
+            raise AttnlabError(f"kept={self.kept}: expected a share above 0 and up to 1")
         if self.label_noise and not self.classes:
             raise AttnlabError(
                 f"label_noise={self.label_noise}: regression has no labels; give noise_std, or classes"

@@ -14,7 +14,13 @@ import xarray as xr
 from jaxtyping import Array
 
 from attnlab.data import Canvases, CanvasTask, Digits, load_digits
-from attnlab.models import AttentionPoolingConfig, BaselineConfig, PatchAttentionConfig, PatchGrid
+from attnlab.models import (
+    AttentionPoolingConfig,
+    BaselineConfig,
+    PatchAttentionConfig,
+    PatchGrid,
+    answers,
+)
 from attnlab.papers.liu2021.curve_runs import (
     InType,
     Learner,
@@ -51,8 +57,8 @@ def student_config(
 
 @dataclass(frozen=True)
 class Look:
-    """What is measured of a fit: validation loss, test accuracy, and of the first ``pictures`` test
-    images the details.
+    """What is measured of a fit: validation loss and wrong validation labels, test accuracy, and of
+    the first ``pictures`` test images the details.
     """
 
     pictures: int
@@ -62,6 +68,9 @@ class Look:
         """All of it for one model."""
         test = checks["test"]
         found = SampleMeasure(call, "accuracy")(model, checks)
+        valid = checks["valid"]
+        wrong = predicted_labels(answers(model, valid["x"]), valid["y"]) != valid["y"]
+        found["valid_error"] = jnp.mean(wrong.astype(found["valid_loss"].dtype))
         predicted = predicted_labels(jax.vmap(model)(test["x"]), test["y"])
         found["predicted"] = predicted[: self.pictures]
         if self.attends:

@@ -43,12 +43,24 @@ def measure_curves(
     arms: Data, level: float, *, task: str, against: str, confidence: float | None = None
 ) -> xr.Dataset:
     """The table `DigitCurves` from the runs of each student; ``task`` labels these images."""
+    by = {(student, task): arm for student, arm in arms.items()}
+    return measure_tasks(by, level, against=against, confidence=confidence)
+
+
+def measure_tasks(
+    arms: Mapping[tuple[str, str], xr.Dataset],
+    level: float,
+    *,
+    against: str,
+    confidence: float | None = None,
+) -> xr.Dataset:
+    """The same from the runs of each student on several tasks."""
     question = al.complexity.Question(
         level, "accuracy", falling=False, statistic="mean", against=against
     )
     drawn = [str(name) for name in Pictures.variables]
     return al.complexity.tabulate(
-        {(student, task): arm.drop_vars(drawn, errors="ignore") for student, arm in arms.items()},
+        {pair: arm.drop_vars(drawn, errors="ignore") for pair, arm in arms.items()},
         question,
         dim="task",
         confidence=confidence or al.stats.CONFIDENCE,

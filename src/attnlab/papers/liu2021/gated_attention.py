@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from attnlab.lab import Claim, Control, Criterion, Data, Grid, Scale, Sweep, given_interval
 from attnlab.papers import PROTOTYPE
-from attnlab.papers.liu2021.curve_sweeps import end
+from attnlab.papers.liu2021.curve_sweeps import end, tuning_cautions
 from attnlab.papers.liu2021.sample_figures import tuning
 from attnlab.papers.liu2021.sample_sweeps import (
-    FEATURES,
+    ENDS,
     HOW,
     LEVEL,
     ROUGH,
@@ -37,7 +37,7 @@ def _grid(scale: Scale, seeds: int) -> Grid:
     """The gate known, and the baseline."""
     arms, counts = {}, {}
     for student, growing in (("baseline", True), ("known-attention", False)):
-        for p in FEATURES[scale]:
+        for p in ENDS[scale]:
             label = label_of(student, p)
             arms[label] = mask_arm(scale, "gate", student, p, growing=growing)
             counts[label] = seeds if growing else _MORE_SEEDS * seeds
@@ -82,6 +82,14 @@ claim = Claim(
     title="A known gate that depends on the input is as good as a mask",
     statement="Known input-dependent gates on 4 of p features need a number of samples that does "
     "not grow with p.",
+    why="A gate that is zero on the irrelevant features removes them before any weight sees them; "
+    "what is left to learn is the same for every p. The gate's dependence on the input costs "
+    "nothing extra because it is known, too.",
+    finding={
+        "holds": "With a known gate, too, needed samples do not grow with the features",
+        "fails": "Even with a known gate needed samples grow with the features",
+        "inconclusive": "Whether needed samples grow with the features behind a known gate is undecided",
+    },
     source=SOURCE,
     provenance=PROTOTYPE,
     sweeps=(
@@ -110,5 +118,6 @@ claim = Claim(
     ),
     how_measured=f"{HOW} The gate is 2·sigmoid(3·(x shifted by one)) on the relevant features.",
     refuted_by="Needed samples of the known gate that grow with p.",
+    cautions=tuning_cautions({"": Gated}),
     figures=figures,
 )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from attnlab.lab import Claim, Control, Criterion, Data, Grid, Scale, Source, Sweep, given_interval
 from attnlab.papers import PROTOTYPE
 from attnlab.papers.liu2021 import PAPER
-from attnlab.papers.liu2021.curve_sweeps import end
+from attnlab.papers.liu2021.curve_sweeps import end, tuning_cautions
 from attnlab.papers.liu2021.sample_figures import tuning
 from attnlab.papers.liu2021.sample_sweeps import (
-    FEATURES,
+    ENDS,
     HOW,
     LEVEL,
     WORK,
@@ -36,7 +36,7 @@ def _grid(scale: Scale, seeds: int) -> Grid:
     arms = {
         label_of(student, p): mask_arm(scale, "moving-block", student, p, growing=True)
         for student in students
-        for p in FEATURES[scale]
+        for p in ENDS[scale]
     }
     return Grid(arms, seeds)
 
@@ -72,6 +72,15 @@ claim = Claim(
     title="Knowing a block that moves does not make needed samples flat",
     statement="If the relevant block moves with the input, even a model that knows where it is "
     "needs samples in proportion to p: the head must learn every place.",
+    why="To know where the block is tells a model which features count, and not what to do with "
+    "them there. The head has weights of its own for every place, and each place is seen in a "
+    "p-th of the samples only because the block moves, so that needed samples grow with p all "
+    "the same.",
+    finding={
+        "holds": "Knowing where a moving block is does not make needed samples flat",
+        "fails": "With a moving block known, needed samples hardly grow with the features",
+        "inconclusive": "Whether needed samples grow with a known moving block is undecided",
+    },
     source=Source("ours", note=f"a case in which the argument of {PAPER} gives no advantage"),
     provenance=PROTOTYPE,
     sweeps=(moving_block, static_mask),
@@ -97,5 +106,6 @@ claim = Claim(
     ),
     how_measured=f"{HOW} The block is the 4 features that follow the largest one.",
     refuted_by=f"An exponent below {_LEAST:g}.",
+    cautions=tuning_cautions({"": MovingBlock}),
     figures=figures,
 )

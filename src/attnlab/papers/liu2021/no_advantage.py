@@ -5,8 +5,9 @@ from __future__ import annotations
 from attnlab.lab import Claim, Control, Criterion, Data, Source, given_interval
 from attnlab.papers import PROTOTYPE
 from attnlab.papers.liu2021 import PAPER
-from attnlab.papers.liu2021.curve_sweeps import end
+from attnlab.papers.liu2021.curve_sweeps import end, tuning_cautions
 from attnlab.papers.liu2021.sample_sweeps import (
+    FEATURES,
     HOW,
     SMALLEST,
     OnMlp,
@@ -21,12 +22,14 @@ _NO_SAVING = given_interval <= _SAVING
 
 
 def figures(data: Data) -> list[Figure]:
-    """The four ratios in rows, and the learning curves behind them."""
+    """The ratios in rows, and the learning curves behind them."""
     masks, other = StaticMask.of(data), OnMlp.of(data)
     at_p = masks.sel(features=SMALLEST)
+    wrong = masks.sel(student="wrong-mask")
     ratios = {
-        f"vacuous mask, p = {SMALLEST}": at_p.sel(student="vacuous-mask"),
-        f"wrong mask, p = {SMALLEST}": at_p.sel(student="wrong-mask"),
+        **{
+            f"wrong mask, p = {p}": wrong.sel(features=p) for p in wrong["features"].values.tolist()
+        },
         "self-attention on an MLP teacher": other.sel(student="self-attention", teacher="mlp"),
         f"control: the true mask, p = {SMALLEST}": at_p.sel(student="known-attention"),
     }
@@ -41,9 +44,9 @@ def figures(data: Data) -> list[Figure]:
             "worth having. Bars: 95 % intervals over paired seeds.",
         ),
         learning_curves(
-            masks.sel(features=[SMALLEST]),
+            masks.sel(features=[SMALLEST], student=["baseline", "known-attention", "wrong-mask"]),
             id="none_curves",
-            title="Masks that cannot help, beside the one that does",
+            title="A mask that cannot help, beside the one that does",
         ),
         learning_curves(other, id="none_mlp", title="Self-attention on an MLP teacher"),
     ]
@@ -53,20 +56,26 @@ claim = Claim(
     id="liu2021.no_advantage",
     rank=6,
     title="Where attention cannot help, the measurement says so",
-    statement="A vacuous mask, a wrong mask, and self-attention on an MLP's data save no samples.",
+    statement="A wrong mask, and self-attention on an MLP's data, save no samples.",
+    why="Attention saves samples by taking work off the network, and here it takes none: a wrong "
+    "mask hides the features that matter, and an MLP as the teacher attends to nothing. It can "
+    "even cost samples, because what it adds has to be undone or learned.",
+    finding={
+        "holds": "Where attention cannot help, it saves no samples",
+        "fails": "Some samples are saved where attention cannot help",
+        "inconclusive": "Whether attention saves samples where it cannot help is undecided",
+    },
     source=Source("ours", note=f"cases in which the argument of {PAPER} gives no advantage"),
     provenance=PROTOTYPE,
     sweeps=(static_mask, self_attention),
     criteria=(
-        Criterion(
-            "ratio, vacuous mask (exactly 1)",
-            end(StaticMask, StaticMask.ratio, student="vacuous-mask", features=SMALLEST),
-            given_interval.between(1.0, 1.0),
-        ),
-        Criterion(
-            "ratio, wrong mask",
-            end(StaticMask, StaticMask.ratio, student="wrong-mask", features=SMALLEST),
-            _NO_SAVING,
+        *(
+            Criterion(
+                f"ratio, wrong mask, p = {p}",
+                end(StaticMask, StaticMask.ratio, student="wrong-mask", features=p),
+                _NO_SAVING,
+            )
+            for p in FEATURES["quick"]
         ),
         Criterion(
             "ratio, self-attention on an MLP teacher",
@@ -90,5 +99,10 @@ claim = Claim(
     how_measured=f"{HOW} “No advantage” means that the ratio's interval excludes a saving of "
     f"{_SAVING:g}× or more.",
     refuted_by="An interval that allows a saving where there can be none.",
+    notes=(
+        "A vacuous mask, which lets everything through, is the baseline's own program: its ratio is "
+        "exactly 1, which the tests check.",
+    ),
+    cautions=tuning_cautions({"masks": StaticMask, "MLP teacher": OnMlp}),
     figures=figures,
 )

@@ -151,24 +151,24 @@ def _teacher(s: PointSettings, key: jax.Array) -> Any:
     kind: str
     sizes: dict[str, Any]
     if s.model in ON_VECTORS:
-        kind, sizes = "gate", {"features": 8, "relevant": _RELEVANT, "hidden": 4}
+        kind = "gate"
+        sizes = {"features": 8, "relevant": _RELEVANT, "hidden": 4, "sharpness": s.sharpness}
     elif s.model == "multi-layer":
         kind, sizes = "multi-layer", {"attention": _attention(), "depth": 2}
     else:
         kind, sizes = "self-attention", {"attention": _attention()}
     if s.classes:
-        return make_label_teacher(kind, key=key, **sizes)
-    return make_teacher(kind, key=key, noise_std=s.noise_std, **sizes)
+        return make_label_teacher(kind, key=key, inputs=s.inputs, **sizes)
+    return make_teacher(kind, key=key, noise_std=s.noise_std, inputs=s.inputs, **sizes)
 
 
 def _config(s: PointSettings) -> Any:
     base = _attention()
+    wide = BaselineConfig(8, 4, sharpness=s.sharpness)
     return {
-        "baseline": BaselineConfig(8, 4),
-        "narrow-baseline": BaselineConfig(_RELEVANT, 4),
-        "known-attention": KnownAttentionConfig(
-            BaselineConfig(8, 4), Gate(tuple(range(_RELEVANT)), 8)
-        ),
+        "baseline": wide,
+        "narrow-baseline": replace(wide, numbers=_RELEVANT),
+        "known-attention": KnownAttentionConfig(wide, Gate(tuple(range(_RELEVANT)), 8)),
         "words-baseline": BaselineConfig(base.embedding_dim * base.words, 5),
         "known-weights": KnownWeightsConfig(base),
         "known-weights-plain": KnownWeightsConfig(base, values=False),

@@ -36,6 +36,8 @@ class PointSettings:
       ``classes`` 0 is regression; 2 label by the sign of the teacher's output, for cross-entropy.
     - ``l2``: λ of ½λ‖θ‖²; ``starts`` at the ``scales`` in turn. ``saddles`` looks for stationary
       points of any kind instead of minima.
+    - ``inputs``, ``sharpness`` τ of teacher and models on vectors, see `attnlab.models.Inputs` and
+      `attnlab.models.softplus`; those on words keep normal inputs and τ = 4.
     - ``flat``: measures of flatness, ``"all"`` at every certified minimum, ``"lowest"`` at the one
       of least L, ``""`` nowhere. ``keep``: the points themselves.
     """
@@ -55,6 +57,8 @@ class PointSettings:
     flat: str = ""
     keep: bool = False
     test_points: int = 2000
+    inputs: str = "normal"
+    sharpness: float = 4.0
 
     def __post_init__(self):
         if self.model not in MODELS:
@@ -72,6 +76,11 @@ class PointSettings:
             )
         if self.drawn is not None and self.drawn < self.samples:
             raise AttnlabError(f"drawn={self.drawn}: expected at least samples={self.samples}")
+        if self.model not in ON_VECTORS and (self.inputs, self.sharpness) != ("normal", 4.0):
+            raise AttnlabError(
+                f"inputs={self.inputs!r}, sharpness={self.sharpness:g} with model={self.model!r}: "
+                f"other than 'normal' and 4 only for {', '.join(ON_VECTORS)}"
+            )
         if self.flat not in ("", "lowest", "all"):
             raise AttnlabError(f"flat={self.flat!r}: expected 'lowest', 'all' or ''")
         if self.l2 < 0 or self.classes not in (0, 2):

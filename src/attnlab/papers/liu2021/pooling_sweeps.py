@@ -26,8 +26,9 @@ _BASE: dict[Scale, dict[str, Any]] = {
         "drawn": 2048,
         "valid_points": 300,
         "test_points": 1000,
+        "widen": 2,
     },
-    "paper": {"dictionary": 5000, "drawn": 4096, "step_sizes": (0.03, 0.1, 0.3)},
+    "paper": {"dictionary": 5000, "drawn": 4096, "step_sizes": (0.03, 0.1, 0.3), "widen": 2},
 }
 _FEW = (8, 16, 32, 64, 128)
 _MANY: dict[Scale, tuple[int, ...]] = {
@@ -36,7 +37,7 @@ _MANY: dict[Scale, tuple[int, ...]] = {
 }
 # Plain descent, tuned by itself: rare words do not get Adam's large steps, and mean pooling needs
 # far less.
-_DESCENT = {"optimizer": "descent", "step_sizes": (1.0, 4.0, 16.0, 64.0), "weight_decays": (0.0,)}
+_DESCENT = {"optimizer": "descent", "step_sizes": (1.0, 4.0, 16.0), "weight_decays": (0.0,)}
 
 
 class PoolingCurves(Curves):
@@ -54,8 +55,8 @@ class AgainstCounts(PoolingCurves, label="topic pooling, counts"):
     """Attention pooling under Adam, compared with counts of the topic words."""
 
 
-class UnderDescent(PoolingCurves, label="topic pooling, descent", optional=True):
-    """Mean and attention pooling under plain gradient descent, at paper scale."""
+class UnderDescent(PoolingCurves, label="topic pooling, descent"):
+    """Mean and attention pooling under plain gradient descent."""
 
 
 def _grid(scale: Scale, seeds: int) -> Grid:
@@ -65,9 +66,8 @@ def _grid(scale: Scale, seeds: int) -> Grid:
         COUNTS: {"sizes": _FEW},
     }
     arms = {student: {"student": student, **arm} for student, arm in arms.items()}
-    if scale == "paper":
-        for student in POOLING:
-            arms[_under_descent(student)] = {"student": student, "sizes": _FEW, **_DESCENT}
+    for student in POOLING:
+        arms[_under_descent(student)] = {"student": student, "sizes": _FEW, **_DESCENT}
     return Grid({label: _BASE[scale] | arm for label, arm in arms.items()}, seeds)
 
 
@@ -89,14 +89,12 @@ def _measure(arms: Data, confidence: float | None = None) -> Data:
 
     adam = {student: arms[student] for student in (*POOLING, COUNTS)}
     attending = {student: adam[student] for student in ("attention-pooling", COUNTS)}
-    data = {
+    descent = {student: arms[_under_descent(student)] for student in POOLING}
+    return {
         TopicPooling.label: ask(adam, "mean-pooling"),
-        AgainstCounts.label: ask(attending, "topic-counts"),
+        AgainstCounts.label: ask(attending, COUNTS),
+        UnderDescent.label: ask(descent, "mean-pooling"),
     }
-    if _under_descent("mean-pooling") in arms:
-        descent = {student: arms[_under_descent(student)] for student in POOLING}
-        data[UnderDescent.label] = ask(descent, "mean-pooling")
-    return data
 
 
 topic_pooling = Sweep(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import attnlab as al
 from attnlab.lab import Data, Grid, Scale, Source, Sweep, Table, variable
 from attnlab.papers.liu2021 import PAPER
-from attnlab.papers.liu2021.curve_sweeps import Curves
+from attnlab.papers.liu2021.curve_sweeps import Curves, best_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,21 +28,29 @@ HOW = (
 LEVEL = 0.1  # the error whose needed samples are compared
 ROUGH = 0.5  # the error of a rough fit, where some student does not reach LEVEL
 
-FEATURES: dict[Scale, tuple[int, ...]] = {"quick": (16, 128), "paper": (16, 32, 64, 128)}
+FEATURES: dict[Scale, tuple[int, ...]] = {"quick": (16, 32, 128), "paper": (16, 32, 64, 128)}
+ENDS: dict[Scale, tuple[int, ...]] = {"quick": (16, 128), "paper": (16, 32, 64, 128)}
 SMALLEST, LARGEST = 16, 128  # of the features at either scale
+KEPT = (0.75, 0.5)  # shares of the relevant features that an incomplete mask lets through
 # Needed samples of these students grow with p, or hardly change with it: sizes in units of p, and
 # absolute ones.
 _GROWING: dict[Scale, tuple[int, ...]] = {
-    "quick": (4, 8, 11, 16, 32),
-    "paper": (2, 4, 6, 8, 11, 16, 32),
+    "quick": (2, 4, 8, 16, 32),
+    "paper": (2, 3, 4, 6, 8, 11, 16, 32),
 }
 _FLAT: dict[Scale, tuple[int, ...]] = {
-    "quick": (8, 16, 24, 32, 64),
-    "paper": (8, 12, 16, 24, 32, 48, 96),
+    "quick": (8, 12, 16, 24, 64),
+    "paper": (6, 8, 12, 16, 24, 32, 48, 96),
 }
+_INCOMPLETE = (16, 64, 256, 1024, 4096)
+_MOST = (
+    4096  # samples drawn for students behind a mask: of all p alike, so that they share a program
+)
+_WIDEN = 3  # times that a grid of weight decays may go on: 0, 0.1, then 0.3, 0.9, 2.7
 _RELEVANT = (2, 4, 8)
+_DISTRIBUTIONS = ("correlated", "decaying", "heavy-tailed")
 # Times the seeds: showing that needed samples are flat takes more than showing growth.
-_MASK_SEEDS: dict[Scale, int] = {"quick": 4, "paper": 2}
+_MASK_SEEDS: dict[Scale, int] = {"quick": 3, "paper": 2}
 # A rank agreement's interval is over settings.
 _FAMILY_SEEDS: dict[Scale, int] = {"quick": 4, "paper": 16}
 WORD_SIZES: dict[Scale, tuple[int, ...]] = {
@@ -48,6 +58,8 @@ WORD_SIZES: dict[Scale, tuple[int, ...]] = {
     "paper": (64, 91, 128, 181, 256, 362, 512, 1024, 2048, 4096),
 }
 MOST_WORDS = 4096  # samples drawn for teachers on words
+WIDTHS = (24, 96, 384)  # hidden units of the MLPs of which the best is compared with attention
+STEP_SIZES = (0.005, 0.02)  # of all students on words
 
 
 class TeacherCurves(Curves):
@@ -68,21 +80,35 @@ class MaskFamily(Table, label="mask family"):
     ratio_low = variable("low end of its interval")
     ratio_high = variable("high end of its interval")
     ratio_kind = variable("exact, or on which side it is a bound")
+    inputs = variable("distribution of the inputs")
     relevant = variable("s, relevant features")
     features = variable("p, features")
     agreement = variable("rank agreement of predicted and measured ratios (predictor)")
     agreement_low = variable("low end of its interval, which resamples settings")
     agreement_high = variable("high end of its interval")
     agreement_kind = variable("exact")
+    normal = variable("rank agreement over masks of independent normal inputs alone (predictor)")
+    normal_low = variable("low end of its interval")
+    normal_high = variable("high end of its interval")
+    normal_kind = variable("exact")
     shifted = variable("rank agreement if each setting gets the prediction of the one before")
+    shifted_low = variable("low end of its interval")
+    shifted_high = variable("high end of its interval")
+    shifted_kind = variable("exact")
 
 
 class OnAttention(TeacherCurves, label="self-attention"):
-    """Students of a self-attention teacher (student, teacher, seed, size)."""
+    """Students of a self-attention teacher (student, teacher, seed, size); the baseline is the MLP
+    of the width that validation chose.
+    """
+
+    hidden = variable("width of the MLP that validation chose", optional=True)
 
 
 class OnAttentionRough(TeacherCurves, label="self-attention at 0.5"):
     """The same, read at the error of a rough fit."""
+
+    hidden = variable("width of the MLP that validation chose", optional=True)
 
 
 class OnMlp(TeacherCurves, label="MLP teacher"):
@@ -105,19 +131,28 @@ def by_features(arms: Data) -> dict[tuple[str, Any], xr.Dataset]:
 
 
 def mask_arm(
-    scale: Scale, teacher: str, student: str, p: int, relevant: int = 4, *, growing: bool
+    scale: Scale,
+    teacher: str,
+    student: str,
+    p: int,
+    relevant: int = 4,
+    *,
+    growing: bool,
+    **more: Any,
 ) -> dict[str, Any]:
     """A student of a teacher on p numbers; ``growing`` if its sizes are in units of p."""
-    sizes = [n * relevant // 4 for n in _FLAT[scale]]
+    sizes, drawn = [n * relevant // 4 for n in _FLAT[scale]], _MOST
     if growing:
-        sizes = [m * p for m in _GROWING[scale]]
+        sizes, drawn = [m * p for m in _GROWING[scale]], max(_GROWING[scale]) * p
     return {
         "teacher": teacher,
         "student": student,
         "features": p,
         "relevant": relevant,
         "sizes": tuple(sizes),
-        "drawn": max(_GROWING[scale]) * p,
+        "drawn": drawn,
+        "widen": _WIDEN,
+        **more,
     }
 
 
@@ -130,6 +165,7 @@ def word_arm(teacher: str, student: str, sizes: Sequence[int], **more: Any) -> d
         "drawn": MOST_WORDS,
         "batch_size": 32,
         "weight_decays": (0.1,),
+        "widen": 1,  # nothing to widen, but fits of any sizes share one program
         **more,
     }
 
@@ -149,80 +185,107 @@ def tabulated(
 
 
 def _static_grid(scale: Scale, seeds: int) -> Grid:
-    """Baseline and known mask at every p; two masks that cannot help; and other numbers of relevant
-    features.
+    """Baseline and known mask at every p; masks that lose relevant features, or have none; other
+    numbers of relevant features, and other distributions of the inputs.
     """
     arms: dict[str, dict[str, Any]] = {}
     counts: dict[str, int] = {}
 
-    def add(student: str, relevant: int, p: int, *, growing: bool, number: int) -> None:
-        label = label_of(student, relevant, p)
-        arms[label] = mask_arm(scale, "static-mask", student, p, relevant, growing=growing)
-        counts[label] = number
+    def add(
+        student: str, setting: tuple[str, int, int], number: int, label: str = "", **more: Any
+    ) -> None:
+        inputs, relevant, p = setting
+        name = label_of(label or student, *setting)
+        growing = student == "baseline"
+        arm = mask_arm(scale, "static-mask", student, p, relevant, growing=growing, inputs=inputs)
+        arms[name] = arm | more
+        counts[name] = number
 
+    main = [("normal", 4, p) for p in FEATURES[scale]]
     # Runs that share a program (one p) lie apart, so that two processes do not compile the same one
     # at once.
-    family = [
-        (s, p) for s in _RELEVANT for p in FEATURES["paper"] if s != 4 or p not in FEATURES[scale]
-    ]
-    for student, growing in (("baseline", True), ("known-attention", False)):
-        number = seeds if growing else _MASK_SEEDS[scale] * seeds
-        for p in FEATURES[scale]:
-            add(student, 4, p, growing=growing, number=number)
-        for s, p in family:
-            add(student, s, p, growing=growing, number=min(seeds, _FAMILY_SEEDS[scale]))
-    for student in ("vacuous-mask", "wrong-mask"):
-        add(student, 4, SMALLEST, growing=True, number=seeds)
+    family = [("normal", s, p) for s in _RELEVANT if s != 4 for p in FEATURES[scale]]
+    family += [(inputs, 4, p) for inputs in _DISTRIBUTIONS for p in FEATURES[scale] if p > SMALLEST]
+    for student, times in (("baseline", 1), ("known-attention", _MASK_SEEDS[scale])):
+        for setting in main:
+            add(student, setting, times * seeds)
+        for setting in family:
+            add(student, setting, min(seeds, _FAMILY_SEEDS[scale]))
+    widest = ("normal", 4, LARGEST)
+    for kept in KEPT:
+        name = incomplete(kept)
+        add("known-attention", widest, seeds, name, kept=kept, sizes=_INCOMPLETE)
+    for setting in main:
+        add("wrong-mask", setting, seeds, sizes=_INCOMPLETE)
     return Grid(arms, counts)
 
 
+def incomplete(kept: float) -> str:
+    """What a mask is called that lets a share of the relevant features through."""
+    return f"mask of {kept:.0%}".replace("%", " %")
+
+
 def _measure_static(arms: Data, confidence: float | None = None) -> Data:
-    parts = parts_of(arms)
-    asked = {
-        p: data.sizes["seed"]
-        for (student, s, p), data in parts.items()
-        if (student, s) == ("baseline", "4")
+    parts = {
+        (student, (inputs, int(s), int(p))): data
+        for (student, inputs, s, p), data in parts_of(arms).items()
     }
-    full = [p for p, count in asked.items() if count == max(asked.values())]
-    four = {
-        (student, int(p)): data for (student, s, p), data in parts.items() if s == "4" and p in full
+    main = {
+        (student, p): data
+        for (student, (inputs, s, p)), data in parts.items()
+        if (inputs, s) == ("normal", 4)
     }
     return {
-        StaticMask.label: tabulated(four, confidence=confidence),
+        StaticMask.label: tabulated(main, confidence=confidence),
         MaskFamily.label: _family(parts, confidence or al.stats.CONFIDENCE),
     }
 
 
-def _family(parts: Mapping[tuple[str, ...], xr.Dataset], confidence: float) -> xr.Dataset:
-    """Measured ratio and the bound calculators' predictions over settings of p and s, and their
-    rank agreement.
+Setting = tuple[str, int, int]  # distribution of the inputs, relevant features, features
+
+
+def _family(parts: Mapping[tuple[str, Setting], xr.Dataset], confidence: float) -> xr.Dataset:
+    """Measured ratio and the bound calculators' predictions over settings, and their rank
+    agreement: over all of them, and over those of independent normal inputs.
     """
-    settings = [(int(s), int(p)) for student, s, p in parts if student == "known-attention"]
-    labels = [f"{s} of {p}" for s, p in settings]
-    ratios = [_family_ratio(parts, s, p, confidence) for s, p in settings]
-    means = [parts["known-attention", str(s), str(p)].predicted.mean("seed") for s, p in settings]
+    settings = [setting for student, setting in parts if student == "known-attention"]
+    labels = [setting_name(setting) for setting in settings]
+    ratios = [_family_ratio(parts, setting, confidence) for setting in settings]
+    means = [parts["known-attention", setting].predicted.mean("seed") for setting in settings]
     predicted = al.lab.along(means, "setting", labels).transpose("predictor", "setting")
     names = predicted.predictor.values
+    normal = [k for k, (inputs, _, _) in enumerate(settings) if inputs == "normal"]
 
-    def agreement(name: str, shift: int) -> RankAgreement:
-        given = predicted.sel(predictor=name).roll(setting=shift).values
-        return al.complexity.rank_agreement_with(given, ratios, confidence=confidence)
+    def agreement(name: str, chosen: Sequence[int], shift: int = 0) -> RankAgreement:
+        given = predicted.sel(predictor=name).values[list(chosen)]
+        given = np.roll(given, shift)
+        return al.complexity.rank_agreement_with(
+            given, [ratios[k] for k in chosen], confidence=confidence
+        )
 
-    found = [agreement(name, 0) for name in names]
+    every = range(len(settings))
     by_setting = {
         MaskFamily.ratio: [one.value for one in ratios],
         MaskFamily.ratio_low: [one.interval.low for one in ratios],
         MaskFamily.ratio_high: [one.interval.high for one in ratios],
         MaskFamily.ratio_kind: [one.kind for one in ratios],
-        MaskFamily.relevant: [s for s, _ in settings],
-        MaskFamily.features: [p for _, p in settings],
+        MaskFamily.inputs: [inputs for inputs, _, _ in settings],
+        MaskFamily.relevant: [s for _, s, _ in settings],
+        MaskFamily.features: [p for _, _, p in settings],
     }
     by_predictor = {
-        MaskFamily.agreement: [one.interval.estimate for one in found],
-        MaskFamily.agreement_low: [one.interval.low for one in found],
-        MaskFamily.agreement_high: [one.interval.high for one in found],
-        MaskFamily.agreement_kind: ["exact"] * len(names),
-        MaskFamily.shifted: [agreement(name, 1).value for name in names],
+        name + end: values
+        for name, found in (
+            (MaskFamily.agreement, [agreement(name, every) for name in names]),
+            (MaskFamily.normal, [agreement(name, normal) for name in names]),
+            (MaskFamily.shifted, [agreement(name, every, 1) for name in names]),
+        )
+        for end, values in (
+            ("", [one.interval.estimate for one in found]),
+            ("_low", [one.interval.low for one in found]),
+            ("_high", [one.interval.high for one in found]),
+            ("_kind", ["exact"] * len(names)),
+        )
     }
     return al.lab.dataset(
         {
@@ -233,13 +296,17 @@ def _family(parts: Mapping[tuple[str, ...], xr.Dataset], confidence: float) -> x
     )
 
 
+def setting_name(setting: Setting) -> str:
+    """A setting in words."""
+    inputs, relevant, features = setting
+    return f"{relevant} of {features}" + ("" if inputs == "normal" else f", {inputs}")
+
+
 def _family_ratio(
-    parts: Mapping[tuple[str, ...], xr.Dataset], s: int, p: int, confidence: float
+    parts: Mapping[tuple[str, Setting], xr.Dataset], setting: Setting, confidence: float
 ) -> SampleRatio:
     """Baseline over known mask in one setting, from the seeds that both have."""
-    baseline, known = (
-        parts[name, str(s), str(p)].error for name in ("baseline", "known-attention")
-    )
+    baseline, known = (parts[name, setting].error for name in ("baseline", "known-attention"))
     seeds = [seed for seed in baseline.seed.values if seed in known.seed.values]
     return al.complexity.sample_ratio(
         baseline.sel(seed=seeds), known.sel(seed=seeds), LEVEL, confidence=confidence
@@ -247,19 +314,38 @@ def _family_ratio(
 
 
 def _attention_grid(scale: Scale, seeds: int) -> Grid:
-    """All students of a self-attention teacher, and two of a teacher without attention."""
-    students = ("baseline", "self-attention", "known-weights", "wrong-weights")
-    pairs = [("self-attention", student) for student in students]
-    pairs += [("mlp", student) for student in students[:2]]
+    """All students of a self-attention teacher, the MLP in several widths; and an MLP and
+    self-attention on a teacher without attention.
+    """
     sizes = WORD_SIZES[scale]
-    arms = {label_of(*pair): word_arm(*pair, sizes) for pair in pairs}
+    arms = {
+        label_of("self-attention", mlp(hidden)): word_arm(
+            "self-attention", "baseline", sizes, hidden=hidden, step_sizes=STEP_SIZES
+        )
+        for hidden in WIDTHS
+    }
+    for student in ("self-attention", "known-weights", "wrong-weights"):
+        arms[label_of("self-attention", student)] = word_arm(
+            "self-attention", student, sizes, step_sizes=STEP_SIZES
+        )
+    for student in ("baseline", "self-attention"):
+        arms[label_of("mlp", student)] = word_arm("mlp", student, sizes, step_sizes=STEP_SIZES)
     return Grid(arms, seeds)
+
+
+def mlp(hidden: int) -> str:
+    """What an MLP of so many hidden units is called."""
+    return f"MLP of {hidden}"
 
 
 def _measure_attention(arms: Data, confidence: float | None = None) -> Data:
     own: dict[tuple[str, Any], xr.Dataset] = {}
     other: dict[tuple[str, Any], xr.Dataset] = {}
-    for (teacher, student), data in parts_of(arms).items():
+    parts = parts_of(arms)
+    own["baseline", "self-attention"] = best_of(
+        [parts["self-attention", mlp(hidden)] for hidden in WIDTHS], "hidden", WIDTHS
+    )
+    for (teacher, student), data in parts.items():
         (own if teacher == "self-attention" else other)[student, teacher] = data
     return {
         OnAttention.label: tabulated(own, dim="teacher", confidence=confidence),

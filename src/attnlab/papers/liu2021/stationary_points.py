@@ -254,6 +254,15 @@ claim = Claim(
     title="Every stationary point is good: certified saddles refute it",
     statement="No certified stationary point of known attention has an error above "
     f"{GOOD}; nor one of learned self-attention, nor of a stack of two layers.",
+    why="Hidden units that are all alike get equal gradients, so that among the networks with "
+    "equal units there is always a stationary point, and it predicts hardly better than a "
+    "constant. It is a saddle because units that part from each other lower the loss. Descent "
+    "leaves such points; a sentence about every stationary point includes them.",
+    finding={
+        "holds": "No bad stationary point was found",
+        "fails": "Certified saddles are bad: not every stationary point is good",
+        "inconclusive": "Whether every stationary point is good is undecided",
+    },
     source=Source("stated", PAPER, "section 3, every stationary point has a low error"),
     provenance=PROTOTYPE,
     sweeps=(saddles, minima),

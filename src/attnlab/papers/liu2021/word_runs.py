@@ -4,8 +4,8 @@ topic task, or of a user's texts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -82,8 +82,8 @@ def fit_words(s: WordSettings, context: RunContext) -> xr.Dataset:
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """Sentences over one vocabulary, the words of it that matter, where that is known, and the key
-    of the fits.
+    """Sentences over one vocabulary, the words of it that matter, where that is known, the key of
+    the fits, and the words of the longest sentence: as many for all seeds, which so share a program.
     """
 
     train: Corpus
@@ -91,12 +91,7 @@ class _Task:
     test: Corpus
     known: np.ndarray | None
     key: Array
-
-    @property
-    def longest(self) -> int:
-        """Words of the longest sentence: the same for all seeds, which so share a program."""
-        longest = max(int(part.lengths.max()) for part in (self.train, self.valid, self.test))
-        return min(longest, thinning.LONGEST)
+    longest: int
 
 
 def _topic_task(s: WordSettings, root_seed: int) -> _Task:
@@ -109,25 +104,58 @@ def _topic_task(s: WordSettings, root_seed: int) -> _Task:
     )
     counts = (s.available, s.valid_points, s.test_points)
     train, valid, test = (task.sample(n, key=draw) for n, draw in zip(counts, draws, strict=True))
-    return _Task(train, valid, test, train.word_ids(task.topic_word_ids), key)
+    longest = max(int(part.lengths.max()) for part in (train, valid, test))
+    return _Task(train, valid, test, train.word_ids(task.topic_word_ids), key, longest)
 
 
 def _texts(s: WordSettings, root_seed: int) -> _Task:
     key = jax.random.fold_in(jax.random.key(root_seed), s.seed)
-    return _Task(*_some_texts(s.folder, s.data, root_seed), None, key)
+    draw = (root_seed, s.seed) if s.resplit else None
+    train, valid, test, longest = _some_texts(s.folder, s.data, root_seed, draw)
+    return _Task(train, valid, test, None, key, longest)
 
 
 @lru_cache(maxsize=1)
-def _some_texts(folder: str, data: str, root_seed: int) -> tuple[Corpus, Corpus, Corpus]:
-    """Training texts, and those of validation and test: not too many, and not too long."""
+def _some_texts(
+    folder: str, data: str, root_seed: int, draw: tuple[int, int] | None
+) -> tuple[Corpus, Corpus, Corpus, int]:
+    """Training texts, those of validation and test: not too many, and not too long; and the length
+    of the longest.
+
+    With a ``draw`` all texts are divided again, each class evenly, into parts as large as before;
+    the vocabulary stays that of the training texts as they were given.
+    """
     parts = text_parts(folder)
     parts.require(data, folder)
+    given = parts.train, parts.valid, parts.test
+    longest = min(max(int(part.lengths.max()) for part in given), thinning.LONGEST)
+    train, *others = given if draw is None else divided_again(given, draw)
     rng = np.random.default_rng(root_seed)
     checked = []
-    for part in (parts.valid, parts.test):
+    for part in others:
         few, _ = thinning.some_of(part, thinning.LOOKED_AT)
         checked.append(thinning.shortened(few, thinning.LONGEST, rng))
-    return parts.train, *checked
+    return train, *checked, longest
+
+
+def divided_again(parts: Sequence[Corpus], draw: tuple[int, int]) -> tuple[Corpus, ...]:
+    """The sentences of all parts, drawn into parts of the same sizes, each class evenly.
+
+    >>> corpus = Corpus.from_tokens([["a"], ["b"]] * 30, labels=[0, 1] * 30)
+    >>> parts = divided_again(corpus.split(0.8, 0.1, 0.1, seed=0), (0, 5))
+    >>> [len(part) for part in parts], [int(part.labels.sum()) for part in parts]
+    ([48, 6, 6], [24, 3, 3])
+    """
+    sizes = np.concatenate([np.diff(part.offsets) for part in parts])
+    whole = replace(
+        parts[0],
+        offsets=np.concatenate([[0], np.cumsum(sizes)]),
+        words=np.concatenate([part.words for part in parts]),
+        counts=np.concatenate([part.counts for part in parts]),
+        labels=np.concatenate([part.labels for part in parts]),
+    )
+    seed = int(np.random.SeedSequence(draw).generate_state(1)[0])
+    return whole.split(*(len(part) / len(whole) for part in parts), seed=seed)
 
 
 def _given(task: _Task, s: WordSettings) -> Callable[[Corpus], dict[str, Any]]:

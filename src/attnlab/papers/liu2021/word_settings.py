@@ -45,6 +45,8 @@ class WordSettings(FitSettings):
     - ``folder``, ``data``: texts, see `on_texts`; without a folder the sentences of a topic task of
       ``topics`` … ``noise_words``. Of texts, ``drawn`` are all that there are, and as many are
       looked at as `attnlab.data.thinning` says.
+    - ``resplit``: every seed draws its own training, validation and test texts out of all of them,
+      so that intervals over seeds include the draw of the texts.
     - ``embedding_dim``, ``embedding_std``: of students that pool.
     - ``course``: whether one more training at the largest size is followed step by step.
     """
@@ -58,6 +60,7 @@ class WordSettings(FitSettings):
     strengths: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
     folder: str = ""
     data: str = ""
+    resplit: bool = False
     topics: int = 4
     topic_words: int = 2
     dictionary: int = 2000

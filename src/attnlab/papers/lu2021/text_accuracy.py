@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from attnlab.lab import Claim, Control, Criterion, Data, every_run, pooled_max
-from attnlab.papers import PROTOTYPE
+from attnlab.papers import PROTOTYPE, ROTTEN_TOMATOES
 from attnlab.papers.lu2021.text_figures import fixed_course
 from attnlab.papers.lu2021.text_sweeps import (
+    PILOT,
     TEXT_SOURCE,
     Fixed,
     Linear,
@@ -17,7 +18,8 @@ from attnlab.papers.lu2021.text_sweeps import (
 )
 from attnlab.report import Figure
 
-_FIXED, _LINEAR = 0.79, 0.78  # least test accuracy
+# The least test accuracy under the fixed and under the linear head.
+_LEAST = {"Rotten Tomatoes": (0.70, 0.70), "SST-2": (0.79, 0.78)}
 
 
 def figures(data: Data) -> list[Figure]:
@@ -41,18 +43,31 @@ def figures(data: Data) -> list[Figure]:
 def claim_on(corpus: str) -> Claim:
     """The claim on one corpus."""
     judged = is_judged(corpus)
+    of_tomatoes = corpus == ROTTEN_TOMATOES
+    fixed, linear = _LEAST["Rotten Tomatoes" if of_tomatoes else "SST-2"]
     return Claim(
         id="lu2021.text_accuracy",
         rank=17,
         title="One attention over words classifies real sentences",
-        statement="Test accuracy at the best validation loss is about 0.8, with the fixed head as "
-        "with the linear one.",
+        statement=f"Test accuracy at the best validation loss is at least {fixed:.0%}".replace(
+            "%", "\u00a0%"
+        )
+        + ", with the fixed head as with the linear one.",
+        why="Sentiment hangs on a few telling words, and attention finds them because they occur "
+        "with one label more often than with the other. The order of words is lost in a "
+        "weighted mean, so that negation and irony stay out of reach.",
+        finding={
+            "holds": "One attention over words classifies real sentences",
+            "fails": "One attention over words classifies real sentences less well than asked",
+            "inconclusive": "Whether one attention over words classifies real sentences is undecided",
+            "reported": "How well one attention over words classifies this text",
+        },
         source=TEXT_SOURCE,
-        provenance=PROTOTYPE,
+        provenance=PILOT if of_tomatoes else PROTOTYPE,
         sweeps=(text_sweep(corpus),),
         criteria=(
-            Criterion("test accuracy, fixed head", Fixed.best_accuracy, every_run >= _FIXED),
-            Criterion("test accuracy, linear head", Linear.best_accuracy, every_run >= _LINEAR),
+            Criterion("test accuracy, fixed head", Fixed.best_accuracy, every_run >= fixed),
+            Criterion("test accuracy, linear head", Linear.best_accuracy, every_run >= linear),
         ),
         controls=(
             Control(
@@ -62,7 +77,7 @@ def claim_on(corpus: str) -> Claim:
                     Criterion(
                         "test accuracy, labels permuted",
                         Permuted.best_accuracy,
-                        pooled_max >= _FIXED,
+                        pooled_max >= fixed,
                     ),
                 ),
             ),

@@ -21,6 +21,7 @@ from attnlab.dynamics import (
     competition,
     deletion_test,
     excess_purity,
+    leads,
     telling_pairs,
     text_sen,
     word_table,
@@ -57,12 +58,13 @@ def train_text(settings: TextSettings, context: RunContext) -> xr.Dataset:
     - (moment: best, final; rank): ``top_word`` and its score, norm, purity, excess, frequency,
       onset, leaning, others; at the best step (rank): ``scaled_norm``, ``predicted_scaled_norm``,
       ``sen_error``, ``sen_error_wrong_query`` and, if asked for, ``sen_error_refined``.
+    - (step): ``purer_leads``, ``clear_leads``, ``longer_leads``, and ``pairs``, ``contested``: words that compete,
+      by what is known of them from the labels as they are, permuted or not.
     - ``deletion_…``: the deletion test of the best model on test sentences; ``pair_…``: words that
       compete.
     """
     s = settings
-    parts = text_parts(s.source)
-    parts.require(s.data, s.source)
+    parts = _parts(s)
     corpus, words = _training(s, context.root_seed)
     data, model = _trained(s, corpus, parts, context.root_seed)
     best = int(data.best_step)
@@ -72,6 +74,9 @@ def train_text(settings: TextSettings, context: RunContext) -> xr.Dataset:
         _curves(data, looked, words),
         _tables(data, corpus, words, best, s.top),
         _deletion(model, thinning.some_of(parts.test, thinning.MEASURED)[0], s.seed),
+        leads(data, corpus, _labelled(s.source, s.permutations, None, s.padding)[1]).drop_vars(
+            "time", errors="ignore"
+        ),
         _pairs(data, looked, words, lambda n: parts.sentences[int(numbers[n])], s),
         _kept(data, model, parts.test, s) if s.keep else xr.Dataset(),
     )
@@ -82,17 +87,34 @@ def _joined(*parts: xr.Dataset) -> xr.Dataset:
     return xr.merge(parts, compat="identical", join="exact", combine_attrs="drop")
 
 
+def _parts(s: TextSettings) -> TextParts:
+    """The texts, with a padding word if asked for."""
+    parts = text_parts(s.source)
+    parts.require(s.data, s.source)
+    return _padded(s.source) if s.padding else parts
+
+
+@lru_cache(maxsize=1)
+def _padded(source: str) -> TextParts:
+    parts = text_parts(source)
+    longest = int(parts.train.lengths.max())
+    return dataclasses.replace(
+        parts, **{name: getattr(parts, name).padded(longest) for name in ("train", "valid", "test")}
+    )
+
+
 def _training(s: TextSettings, root_seed: int) -> tuple[Corpus, xr.Dataset]:
     """The training corpus and what is known of its words' purity."""
-    return _labelled(s.source, s.permutations, (root_seed, s.seed) if s.permuted else None)
+    permuted = (root_seed, s.seed) if s.permuted else None
+    return _labelled(s.source, s.permutations, permuted, s.padding)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def _labelled(
-    source: str, permutations: int, permuted: tuple[int, int] | None
+    source: str, permutations: int, permuted: tuple[int, int] | None, padding: bool
 ) -> tuple[Corpus, xr.Dataset]:
 
-    corpus = text_parts(source).train
+    corpus = (_padded(source) if padding else text_parts(source)).train
     if permuted is not None:
         labels = np.random.default_rng(permuted).permutation(corpus.labels)
         corpus = dataclasses.replace(corpus, labels=labels)

@@ -24,6 +24,8 @@ class TextSettings:
       so that stored runs belong to their data.
     - ``every``: recorded steps, on which the best validation loss is looked for.
     - ``permuted``: training labels in random order, drawn by the seed: the control.
+    - ``padding``: a trainable word fills every sentence up to the longest training sentence, as in
+      the authors' code; off by default, since it is another model (docs/theory.md#a7).
     - ``surroundings``: record what the refined relation needs. ``top``: words kept in the tables.
     - ``batch_size``: sentences a step, all by default. ``keep``: the model of the best validation
       loss, as scores and projected table, and the attention of some test sentences along training.
@@ -42,6 +44,7 @@ class TextSettings:
     query_std: float = 0.3
     every: int = 250
     permuted: bool = False
+    padding: bool = False
     surroundings: bool = False
     top: int = 200
     permutations: int = 200
