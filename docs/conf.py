@@ -5,11 +5,11 @@ import re
 from typing import Any
 
 from docutils import nodes
-from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 from sphinx.util.math import get_node_equation_number
 
 import attnlab
+from attnlab.report import mathml
 
 project = "attnlab"
 author = "The attnlab developers"
@@ -47,8 +47,8 @@ def formula(self: Any, node: nodes.Element) -> None:
     display = isinstance(node, nodes.math_block)
     number = get_node_equation_number(self, node) if display and node.get("number") else ""
     mark = f'<span class="eqno">({number})</span>' if number else ""
-    mathml = convert(node.astext(), display="block" if display else "inline")
-    self.body.append(f'<div class="math">{mark}{mathml}</div>' if display else mathml)
+    typeset = mathml(node.astext(), display=display)
+    self.body.append(f'<div class="math">{mark}{typeset}</div>' if display else str(typeset))
     raise nodes.SkipNode
 
 

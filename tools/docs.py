@@ -3,12 +3,13 @@
     python tools/docs.py            stage the pages in build/docs-source, then build them with Sphinx
     python tools/docs.py --stage    stage only
 
-The pages are those of docs/, examples/ and of the root. Three kinds of fenced block are filled in
+The pages are those of docs/, examples/ and of the root. Some kinds of fenced block are filled in
 from the library when they are staged, so that nothing in them is typed:
 
 - ``{reference} MODULE``  the entries of the public names that the block lists, in that module
 - ``{ledger}``            criteria of claims: a line is ``CLAIM``, or ``CLAIM | part of a criterion``
-- ``{catalogue}``         the claims of a group, refuted and undecided ones first
+- ``{catalogue} GROUP``   the claims of a group, refuted and undecided ones first
+- ``{derivations}``, ``{glossary}``  those of the papers
 
 A page for every claim and the picture of the house are written besides them.
 """
@@ -32,10 +33,14 @@ from typing import Any
 
 from attnlab.lab import Claim, Control
 from attnlab.papers import ROTTEN_TOMATOES, claims
+from attnlab.papers.glossary import TERMS
+from attnlab.papers.lu2021 import derivations as lu2021_derivations
+from attnlab.report import Derivation
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 THEORY = DOCS / "theory.md"
+DERIVATIONS = DOCS / "derivations.md"
 STAGED = ROOT / "build" / "docs-source"
 BUILT = ROOT / "build" / "docs"
 GOLDEN = ROOT / "tests" / "golden"
@@ -46,7 +51,10 @@ GROUPS = {
     "liu2021": "Liu, Balaji, Xue, Min (2021): samples and minima",
     "beyond": "Beyond the two papers",
 }
-_FENCE = re.compile(r"^```\{(reference|ledger|catalogue)\} *(.*?)\n(.*?)^```$", re.DOTALL | re.M)
+_FENCE = re.compile(
+    r"^```\{(reference|ledger|catalogue|derivations|glossary)\} *(.*?)\n(.*?)^```$",
+    re.DOTALL | re.M,
+)
 _ANCHOR = re.compile(r'^<a id="([\w-]+)"></a>\n', re.M)
 _SIGNS = {"<=": "≤", ">=": "≥"}
 
@@ -201,8 +209,7 @@ def catalogue(group: str, _: list[str]) -> str:
 
 def title(claim: Claim) -> str:
     """What was found; where that is not written down, the claim's title."""
-    findings = getattr(claim, "finding", None) or {}
-    return findings.get(measured(claim.id).get("verdict", ""), claim.title)
+    return claim.finding.get(measured(claim.id).get("verdict", ""), claim.title)
 
 
 def claim_page(claim: Claim) -> str:
@@ -216,7 +223,7 @@ def _claim_parts(claim: Claim) -> Iterator[str]:
     verdict = found.get("verdict", "not run")
     yield f"# {title(claim)}"
     yield f"**{claim.id}.** {claim.statement}"
-    yield getattr(claim, "why", "")
+    yield claim.why
     expected = "" if facts["expected"] == "holds" else ", as expected" * (verdict == "fails")
     yield f"**Verdict:** {verdict}{expected}. **Source:** {facts['source']}."
     yield "## Criteria"
@@ -239,6 +246,8 @@ def _claim_parts(claim: Claim) -> Iterator[str]:
         yield "\n".join(f"- {note}" for note in claim.notes)
     yield "## Provenance"
     yield "\n".join(_provenance(facts))
+    if claim.id in derived():
+        yield f"The derivation, line by line: [Derivations](/{DERIVATIONS.name})."
     yield "## Run it"
     corpus = f" --corpus {ROTTEN_TOMATOES}" * bool(claim.options)
     yield f"```sh\nattnlab reproduce {claim.id}{corpus}\n```"
@@ -287,10 +296,40 @@ def _cell(text: str) -> str:
     return re.sub(r" ?([≤≥]) ", "\u00a0\\1\u00a0", text)
 
 
+def derivations(*_: object) -> str:
+    """Every derivation: formula and reason, line by line."""
+    found = []
+    for claim in all_claims().values():
+        for derivation in derived().get(claim.id, ()):
+            lines = [f"$$\n{line.latex}\n$$\n\n{line.words}" for line in derivation.lines]
+            more = f"The claim: [{title(claim)}](/claims/{claim.id}.md)."
+            found += [f"## {derivation.title}", *lines, more]
+    return "\n\n".join(found)
+
+
+@functools.cache
+def derived() -> dict[str, list[Derivation]]:
+    """The derivations of the papers by the claim that they stand beside."""
+    found: dict[str, list[Derivation]] = {}
+    for module in (lu2021_derivations,):
+        for value in vars(module).values():
+            if isinstance(value, Derivation):
+                found.setdefault(value.id, []).append(value)
+    return found
+
+
+def glossary(*_: object) -> str:
+    """The glossary as a table."""
+    rows = [(term.symbol, f"${term.latex}$" if term.latex else "", term.meaning) for term in TERMS]
+    return table(("term", "in formulas", "meaning"), rows)
+
+
 FILL: dict[str, Callable[[str, list[str]], str]] = {
     "reference": reference,
     "ledger": ledger,
     "catalogue": catalogue,
+    "derivations": derivations,
+    "glossary": glossary,
 }
 
 

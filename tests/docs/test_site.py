@@ -66,7 +66,8 @@ def test_every_claim_has_a_page_with_its_terms(staged):
         assert claim.refuted_by in page
         for criterion in (*claim.criteria, *(c for one in claim.controls for c in one.criteria)):
             assert docs.table((criterion.name,), []).split("\n")[0].strip("| ") in page
-        assert f"(/{docs.THEORY.name}#" in page, "the theory names every claim"
+        # The theory names every claim whose numbers are stored (tests/test_theory.py).
+        assert f"(/{docs.THEORY.name}#" in page or not docs.measured(claim.id)
 
 
 def test_a_claims_page_shows_the_stored_measurement(staged):
