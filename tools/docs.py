@@ -25,6 +25,7 @@ import itertools
 import json
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -361,22 +362,36 @@ def draw(uses: dict[str, dict[str, int]]) -> str:
     """Rooms in rows, below all that they import. A line that follows from two others is left out."""
 
     @functools.cache
-    def depth(room: str) -> int:
-        return 1 + max(map(depth, uses[room]), default=-1)
+    def below(room: str) -> int:
+        """The longest way down to a room that nothing imports."""
+        return 1 + max((below(user) for user in uses if room in uses[user]), default=-1)
+
+    @functools.cache
+    def above(room: str) -> int:
+        """The longest way up to a room that imports nothing."""
+        return 1 + max(map(above, uses[room]), default=-1)
 
     @functools.cache
     def reached(room: str) -> frozenset[str]:
         return frozenset(uses[room]).union(*map(reached, uses[room]))
 
+    last = max(map(below, uses))
     rows: dict[int, list[str]] = {}
     for room in sorted(uses):
-        rows.setdefault(depth(room), []).append(room)
+        # What imports next to nothing stands near those that need it, not at the top.
+        rows.setdefault(above(room) if above(room) > 1 else last - below(room), []).append(room)
     width, step = 900, 92
-    places = {
-        room: (width * (k + 1) / (len(row) + 1), 40 + level * step)
-        for level, row in rows.items()
-        for k, room in enumerate(row)
-    }
+    places: dict[str, tuple[float, float]] = {}
+    for level, row in sorted(rows.items()):
+        middle = {
+            room: statistics.mean([places[other][0] for other in uses[room]] or [width])
+            for room in row
+        }
+        users = {room: sum(room in others for others in uses.values()) for room in row}
+        for k, room in enumerate(sorted(row, key=lambda room: (middle[room], -users[room]))):
+            alone = min(middle[room], width / 2)
+            x = alone if len(row) == 1 else width * (k + 0.5) / len(row)
+            places[room] = (x, 40.0 + level * step)
     lines = [
         _line(places[room], places[other], f"{_short(room)} imports {_short(other)}: {count} times")
         for room, others in uses.items()
@@ -395,9 +410,9 @@ def draw(uses: dict[str, dict[str, int]]) -> str:
         ".house text{fill:var(--color-foreground-primary,#222);text-anchor:middle;"
         "font:600 15px system-ui,sans-serif}"
     )
-    height = 40 + max(rows) * step + 40
+    bottom = 40 + last * step + 40
     return (
-        f'<svg class="house" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'<svg class="house" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {bottom}" '
         f'role="img" aria-label="The rooms of attnlab and their imports"><style>{style}</style>'
         f"{''.join(lines)}{''.join(boxes)}</svg>\n"
     )

@@ -148,6 +148,6 @@ def test_the_house_is_drawn_from_the_imports():
 
 
 def test_a_line_that_follows_from_two_others_is_not_drawn():
-    uses = {"a": {}, "b": {"a": 1}, "c": {"b": 2, "a": 3}}
+    uses: dict[str, dict[str, int]] = {"a": {}, "b": {"a": 1}, "c": {"b": 2, "a": 3}}
     titles = re.findall(r"<title>(.*?)</title>", docs.draw(uses))
     assert titles == ["b imports a: 1 times", "c imports b: 2 times"]

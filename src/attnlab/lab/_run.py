@@ -58,7 +58,7 @@ class Record:
 
     def _repr_html_(self) -> str:
         rows: dict[str, object] = {one.label: one.text for one in self.cards}
-        rows["page"] = f"{self.folder}/report.html"
+        rows["folder"] = self.folder
         summary = " ".join(printable(line) for line in self.about.get("summary", ()))
         return card(self.about["title"], rows, sentence=summary)
 
