@@ -47,8 +47,11 @@ def formula(self: Any, node: nodes.Element) -> None:
     display = isinstance(node, nodes.math_block)
     number = get_node_equation_number(self, node) if display and node.get("number") else ""
     mark = f'<span class="eqno">({number})</span>' if number else ""
-    typeset = mathml(node.astext(), display=display)
-    self.body.append(f'<div class="math">{mark}{typeset}</div>' if display else str(typeset))
+    # A norm's bars belong to what stands between them; a browser takes them for an operator.
+    bar = '<mo stretchy="false"{}>|</mo>'
+    tight = bar.format(' lspace="0" rspace="0"')
+    typeset = mathml(node.astext(), display=display).replace(bar.format(""), tight)
+    self.body.append(f'<div class="math">{mark}{typeset}</div>' if display else typeset)
     raise nodes.SkipNode
 
 

@@ -124,7 +124,7 @@ def _summary(module: str, name: str) -> str:
     value = getattr(importlib.import_module(module), name)
     known = inspect.isclass(value) or callable(value)
     text = inspect.getdoc(value) if known else _doc_of_value(module, name)
-    first = re.split(r"\n\n|(?<=[.:])\s", text or "")[0].replace("\n", " ")
+    first = re.split(r"\n\n|(?<=\.)\s", text or "")[0].replace("\n", " ")
     return first.replace("``", "`").rstrip(":")
 
 
@@ -168,7 +168,7 @@ def ledger(_: str, lines: list[str]) -> str:
     for line in filter(None, map(str.strip, lines)):
         name, _, part = (piece.strip() for piece in line.partition("|"))
         rows += list(_ledger_rows(name, part))
-    return table(("what", "measured", "asked", "verdict", "claim"), rows)
+    return table(("what", "measured", "asked", "verdict"), rows)
 
 
 def _ledger_rows(name: str, part: str) -> Iterator[tuple[str, ...]]:
@@ -179,8 +179,8 @@ def _ledger_rows(name: str, part: str) -> Iterator[tuple[str, ...]]:
         raise SystemExit(f"the ledger has no criterion of {name} with {part!r} in its name")
     for criterion in chosen:
         found = measured(name).get("criteria", {}).get(criterion.name, {})
-        link = f"[`{name}`](/claims/{name}.md)"
-        yield criterion.name, value(found), criterion.words, found.get("verdict", "not run"), link
+        link = f"[{criterion.name}](/claims/{name}.md)"
+        yield link, value(found), criterion.words, found.get("verdict", "not run")
 
 
 def value(found: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ PAGES = sorted(
 )
 ELSEWHERE = {
     "docs/guides/own-claim.md": "its claim is checked by the command, in tests/cli/test_cli.py",
-    "docs/ledger.md": "compares two folders of results, in tests/lab/test_diff.py",
+    "docs/ledger.md": "compares two folders of results: run in tests/lab/test_diff.py",
 }
 BLOCK = re.compile(r"^```(?:python|\{code-cell\} ipython3)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
