@@ -1,7 +1,7 @@
 """Sphinx configuration; ``make docs`` stages the pages first (tools/docs.py)."""
 
-import os
 import re
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -35,8 +35,8 @@ python_use_unqualified_type_names = True
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_dmath_double_inline = True
-nb_execution_mode = os.environ.get("DOCS_EXECUTE", "cache")
-nb_execution_cache_path = ".jupyter_cache"
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(Path(__file__).resolve().parent.parent / "docs-notebooks")
 nb_execution_timeout = 120
 nb_execution_raise_on_error = True
 nb_merge_streams = True

@@ -29,8 +29,10 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from attnlab.lab import Claim, Control
 from attnlab.papers import ROTTEN_TOMATOES, claims
@@ -432,6 +434,55 @@ def _short(room: str) -> str:
     return room.rpartition(".")[2]
 
 
+# The built site
+
+
+class _Page(HTMLParser):
+    """The ids of a page, the places that it links to, and the files that a browser loads for it."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.ids: set[str] = set()
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Collect what a tag names."""
+        given = {name: text or "" for name, text in attrs}
+        self.ids |= {given[name] for name in ("id", "name") if name in given}
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+        self.loads += [given[name] for name in ("src", "srcset", "data", "poster") if name in given]
+        if tag == "link" and given.get("rel", "") not in _NOT_LOADED:
+            self.loads.append(given.get("href", ""))
+
+
+_NOT_LOADED = ("next", "prev", "index", "search", "canonical", "author", "copyright")
+_WEB = re.compile(r"(?:https?:)?//|ftp:")
+
+
+def problems(folder: Path) -> list[str]:
+    """Links of a built site that lead nowhere, and whatever it would load from a network."""
+    pages = {path: _Page(path.read_text("utf-8")) for path in sorted(folder.rglob("*.html"))}
+    found = []
+    for path, page in pages.items():
+        name = path.relative_to(folder).as_posix()
+        found += [f"{name} loads {load}" for load in page.loads if _WEB.match(load)]
+        for link in [*page.links, *page.loads]:
+            if not link or re.match(r"[a-z]+:|//", link):
+                continue
+            place, _, anchor = unquote(link).partition("#")
+            target = (path.parent / place.split("?")[0]).resolve() if place else path
+            ids = pages[target].ids if target in pages else {anchor}
+            if not target.exists() or (anchor and anchor not in ids):
+                found.append(f"{name} links to {link}, which is not there")
+    for path in sorted(folder.rglob("*.css")):
+        loads = re.findall(r"(?:url\(|@import)\s*['\"]?([^'\")]+)", path.read_text("utf-8"))
+        found += [f"{path.name} loads {load}" for load in loads if _WEB.match(load)]
+    return found
+
+
 def main() -> int:
     """Stage, and build unless told otherwise."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -443,9 +494,15 @@ def main() -> int:
     command = ["-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "-d"]
     doctrees = ROOT / "build" / "docs-doctrees"
     shutil.rmtree(BUILT, ignore_errors=True)
-    return subprocess.run(
-        [sys.executable, *command, str(doctrees), str(STAGED), str(BUILT)], check=False
-    ).returncode
+    whole = [sys.executable, *command, str(doctrees), str(STAGED), str(BUILT)]
+    if code := subprocess.run(whole, check=False).returncode:
+        return code
+    found = problems(BUILT)
+    print(*found, sep="\n", end="\n" * bool(found))
+    size = sum(path.stat().st_size for path in BUILT.rglob("*") if path.is_file())
+    count = sum(1 for _ in BUILT.rglob("*.html"))
+    print(f"{BUILT / 'index.html'}: {count} pages, {size / 1e6:.1f} MB, {len(found)} problems")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

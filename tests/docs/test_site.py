@@ -136,6 +136,27 @@ def test_the_readme_names_what_does_not_hold():
     assert named == {c: v for c, v in stored.items() if v in ("fails", "inconclusive")}
 
 
+def test_links_and_loads_of_a_built_site_are_checked(tmp_path):
+    (tmp_path / "a.html").write_text(
+        '<p id="here"><a href="#here"></a><a href="b.html#there"></a><a href="https://x.org"></a>'
+        '<img src="c.png"><link rel="stylesheet" href="d.css">'
+    )
+    (tmp_path / "b.html").write_text('<h1 id="there"></h1>')
+    (tmp_path / "c.png").touch()
+    (tmp_path / "d.css").write_text("a { background: url(c.png) }")
+    assert docs.problems(tmp_path) == []
+    (tmp_path / "b.html").write_text('<script src="//cdn.org/x.js"></script><a href="none.html">')
+    (tmp_path / "d.css").write_text(
+        "@import 'https://fonts.org/x.css'; a { background: url(c.png) }"
+    )
+    assert docs.problems(tmp_path) == [
+        "a.html links to b.html#there, which is not there",
+        "b.html loads //cdn.org/x.js",
+        "b.html links to none.html, which is not there",
+        "d.css loads https://fonts.org/x.css",
+    ]
+
+
 def test_the_house_is_drawn_from_the_imports():
     drawn = ET.fromstring(docs.house())
     boxes = {t.text: float(t.get("y", "nan")) for t in drawn.iter() if t.tag.endswith("text")}
