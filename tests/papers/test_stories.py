@@ -121,6 +121,11 @@ def test_every_symbol_of_a_derivation_is_in_the_glossary():
                     assert _term(symbol), f"{derivation.id}: {latex}"
 
 
+def test_a_derivation_is_of_a_claim():
+    assert {derivation.id for derivation in DERIVATIONS} <= set(CLAIMS)
+    assert DERIVATIONS == BOOK.derivations
+
+
 def test_terms_are_unique_and_named():
     for field in ("symbol", "latex"):
         values = [getattr(term, field) for term in TERMS if getattr(term, field)]
@@ -215,7 +220,7 @@ _ENTRY: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("text", "filled"),
     [
-        ("a loss of {a.b:loss}, {a.b:loss!%}", "a loss of 0.0123, 1.23 %"),
+        ("a loss of {a.b:loss}, {a.b:loss!%}", "a loss of 0.0123, 1.23\u00a0%"),
         ("{a.b:rate!interval}", "2.02 [1.98, 2.06]"),
         ("{a.b:rate!threshold}, {a.b:loss!threshold}", "1.8 to 2.2, 0.04"),
         ("{a.b:ratio!interval}", "≥ 24 [6.7, ∞]"),

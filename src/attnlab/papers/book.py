@@ -2,6 +2,7 @@
 
 from attnlab.papers.glossary import TERMS
 from attnlab.papers.liu2021.story import STORY as LIU2021
+from attnlab.papers.lu2021.derivations import DERIVATIONS
 from attnlab.papers.lu2021.story import STORY as LU2021
 from attnlab.report import Book
 
@@ -19,6 +20,7 @@ BOOK = Book(
     figure="lu2021.sen/sen_relation",
     stories=(LU2021, LIU2021),
     terms=TERMS,
+    derivations=DERIVATIONS,
     open_intro=(
         "A claim that does not hold is a finding. Each entry says what was found instead, and why.",
         "Refuted: a measured quantity lies surely on the wrong side of its threshold, or one certified "

@@ -202,14 +202,17 @@ _WORDS = (
         "",
         "Control: a setting in which the claim must be rejected, else the test shows nothing.",
     ),
-    Term("holds", "", "Holds: all criteria are met, and all controls come out as they should."),
-    Term("fails", "", "Fails: a criterion is surely missed."),
+    Term(
+        "verdict",
+        "",
+        "Verdict: a claim holds if all criteria are met and all controls come out as they should; it "
+        "fails if a criterion is surely missed; else it is inconclusive.",
+    ),
     Term(
         "inconclusive",
         "",
         "Inconclusive: an interval contains the threshold, or a control did not do its work.",
     ),
-    Term("reported", "", "Reported: every row has a verdict of its own, the whole has none."),
     Term("seed", "", "Seed: the number that all chance of a run comes from; one seed, one run."),
     Term(
         "interval",

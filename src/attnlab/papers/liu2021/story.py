@@ -30,12 +30,13 @@ STORY = Story(
                 "of {liu2021.known_attention_samples:samples saved at p = 128 "
                 "(ratio)!interval}.",
                 "When does it save nothing? When it takes no work off the network. A wrong "
-                "mask hides what is needed. Where the teacher is a plain network, there is "
-                "nothing to attend to. Measured: “{liu2021.no_advantage}”. And if the "
-                "relevant block moves with the input, to know where it is does not say what "
-                "to do with it there; the network must learn every place, and needed samples "
-                "grow with the power {liu2021.moving_block:exponent of n(0.1) in p, known "
-                "moving block!interval} although the block is known. On ordinary text: "
+                "mask hides what is needed, and one that loses half of the relevant features "
+                "does not get to the level at all. Where the teacher is a plain network, "
+                "there is nothing to attend to. Measured: “{liu2021.no_advantage}”. And if "
+                "the relevant block moves with the input, to know where it is does not say "
+                "what to do with it there; the network must learn every place, and needed "
+                "samples grow with the power {liu2021.moving_block:exponent of n(0.1) in p, "
+                "known moving block!interval} although the block is known. On ordinary text: "
                 "“{liu2021.text}”.",
             ),
             figure="liu2021.known_attention_samples/mask_needed",
