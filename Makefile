@@ -8,7 +8,7 @@ FIRST_SEED ?= 4000
 
 UV := build/uv/bin/uv
 
-.PHONY: help test quick lint types unit golden registry verdicts coverage reproduce profile bench wheel lowest constraints clean
+.PHONY: help test quick lint types unit golden registry verdicts coverage docs reproduce profile bench wheel lowest constraints clean
 
 help:
 	@echo "make test       create .venv, install, run lint, types and tests"
@@ -18,6 +18,7 @@ help:
 	@echo "make registry   renew the registry of the claims' thresholds, src/attnlab/papers/registry.json"
 	@echo "make verdicts   every claim at paper scale on fresh seeds (3 CPU-hours); writes docs/verdicts.json"
 	@echo "make reproduce  create .venv, install, run the main job, write results/"
+	@echo "make docs       the documentation as a site, build/docs/index.html, which needs no network"
 	@echo "make profile    where the time of reproduce goes, sweep by sweep; writes build/profile.json"
 	@echo "make bench      speed against PyTorch; writes build/bench.json"
 	@echo "make wheel      source distribution and wheel in dist/, each installed and tried in a clean environment"
@@ -31,6 +32,10 @@ help:
 
 .venv/installed-bench: .venv/installed
 	$(PIP) install -c constraints.txt -e '.[bench]'
+	@touch $@
+
+.venv/installed-docs: .venv/installed
+	$(PIP) install -c constraints.txt -e '.[docs,plot]'
 	@touch $@
 
 test: lint types unit
@@ -63,6 +68,10 @@ verdicts: .venv/installed
 coverage: .venv/installed
 	$(ONE_THREAD) $(BIN)/pytest -q -m coverage tests/stats/test_coverage.py
 
+# A warning of Sphinx, such as a broken link, is an error.
+docs: .venv/installed-docs
+	$(ONE_THREAD) $(BIN)/python tools/docs.py
+
 reproduce: .venv/installed
 	$(BIN)/attnlab reproduce --corpus rotten-tomatoes --out results
 
@@ -88,7 +97,7 @@ lowest: $(UV)
 
 # One resolution for all versions of Python, with markers where they differ.
 constraints: $(UV)
-	$(UV) pip compile -q --universal --python-version 3.11 --upgrade --extra all --extra dev --no-annotate \
+	$(UV) pip compile -q --universal --python-version 3.11 --upgrade --extra all --extra dev --extra docs --no-annotate \
 		--custom-compile-command "make constraints" --output-file constraints.txt pyproject.toml
 
 clean:

@@ -25,8 +25,8 @@ def attnlab(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedPro
 
 
 def own_claim(tmp_path: Path) -> Path:
-    """The example of docs/own-claim.md, as written there."""
-    text = (ROOT / "docs" / "own-claim.md").read_text("utf-8")
+    """The example of docs/guides/own-claim.md, as written there."""
+    text = (ROOT / "docs/guides/own-claim.md").read_text("utf-8")
     found = re.search(r"```python\n(.*?)```", text, re.DOTALL)
     assert found is not None
     (tmp_path / "my_claim.py").write_text(found.group(1), "utf-8")
