@@ -28,6 +28,7 @@ def on_texts(folder: str, data: str) -> dict[str, Any]:
         "folder": folder,
         "data": data,
         "step_sizes": TEXT_STEP_SIZES,
+        "widen": 3,
         "weight_decays": (0.0,),
     }
 
