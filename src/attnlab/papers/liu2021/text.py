@@ -43,8 +43,7 @@ WORTHWHILE = 1.25  # that of attnlab.complexity, which would load SciPy; a test 
 _POOLINGS = ("mean-pooling", "attention-pooling")
 _POINT = 0.01
 _SIZES: dict[Scale, int] = {"quick": 3, "paper": 4}
-# The grid goes on from here wherever validation chooses an end of it.
-TUNING = {"step_sizes": (0.0028, 0.0046), "widen": 4, "steps": 600, "embedding_dim": 4}
+_FITS = {"steps": 600, "embedding_dim": 4}
 # Accuracies at which labels are compared, fixed before the seeds that are judged; of other corpora
 # the level is what both kinds of pooling reach, less a point.
 LEVELS = {ROTTEN_TOMATOES: 0.72}
@@ -84,7 +83,7 @@ def pooling_sweep(corpus: str = ROTTEN_TOMATOES) -> Sweep:
 def both_poolings(source: str, sizes: tuple[int, ...]) -> dict[str, dict[str, Any]]:
     """The arms: each seed draws its own training, validation and test texts, the same for both."""
     content = al.data.text_parts(source).hash
-    base = {**on_texts(source, content), **TUNING, "sizes": sizes, "resplit": True}
+    base = {**on_texts(source, content), **_FITS, "sizes": sizes, "resplit": True}
     return {student: base | {"student": student} for student in _POOLINGS}
 
 

@@ -28,7 +28,6 @@ from attnlab.papers.liu2021.word_settings import FIT_WORDS
 
 _SOURCE, _LEVEL, _LEAST = "imdb", 0.85, 1.1
 _SIZES = (512, 1024, 2048, 4096)
-_STEP_SIZES = (0.0077, 0.013)  # the grid goes on from here
 
 
 class ImdbPooling(PoolingCurves, label="imdb pooling"):
@@ -45,8 +44,7 @@ def imdb_sweep() -> Sweep:
                 "25 000 long reviews take too long for quick scale: add --scale paper (about five "
                 "CPU-minutes)"
             )
-        arms = both_poolings(_SOURCE, _SIZES)
-        return Grid({name: arm | {"step_sizes": _STEP_SIZES} for name, arm in arms.items()}, seeds)
+        return Grid(both_poolings(_SOURCE, _SIZES), seeds)
 
     return Sweep(
         name="imdb pooling",

@@ -11,7 +11,7 @@ import numpy as np
 import attnlab as al
 from attnlab.lab import Data
 from attnlab.papers.liu2021.text import common_level
-from attnlab.papers.liu2021.word_settings import TEXT_STEP_SIZES
+from attnlab.papers.liu2021.word_settings import TEXT_STEP_SIZES, TEXT_WIDEN
 from attnlab.questions.texts._tables import (
     PATH,
     Agreement,
@@ -155,7 +155,7 @@ def _tuned(curves: xr.Dataset) -> list[str]:
         f"For both kinds of pooling, at every number of labels and seed, {len(TEXT_STEP_SIZES)} step "
         f"sizes of Adam ({listed}) were tried, the best kept by loss on validation texts, which "
         "are not counted as labels; where the best was an end of the range, the range went on, up to "
-        "three times. TF-IDF had seven strengths of its penalty.",
+        f"{TEXT_WIDEN} times. TF-IDF had seven strengths of its penalty.",
     ]
     for student in _POOLINGS:
         chosen = curves[Curves.step_size].sel(student=student).values
