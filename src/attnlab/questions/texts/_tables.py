@@ -20,6 +20,7 @@ class Curves(Table, label="curves"):
     accuracy = variable("test accuracy")
     step_size = variable("step size of Adam that validation chose")
     weight_decay = variable("weight decay of the chosen fit")
+    at_end = variable("whether its step size is an end of what was tried", optional=True)
     strength = variable("strength C of logistic regression that validation chose")
     settling = variable("relative fall of the loss over the last fifth of the steps")
 

@@ -43,7 +43,8 @@ def student_curves(arms: Mapping[str, xr.Dataset]) -> xr.Dataset:
     shared = sorted(set.intersection(*(set(arm.seed.values.tolist()) for arm in arms.values())))
     parts = []
     for student in STUDENTS:
-        kept = {name: arms[student][name] for name in Curves.variables if name in arms[student]}
+        own = arms[student]
+        kept = {name: own[name].astype(float) for name in Curves.variables if name in own}
         parts.append(xr.Dataset(kept).sel(seed=shared))
     return along(parts, "student", STUDENTS, join="outer")
 
