@@ -119,7 +119,7 @@ class Glossary:
             return None
         ordered = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
         before = rf"(?<![^\W{_SMALL}])(?<!['’^_\\/.-])"
-        return re.compile(rf"{before}(?:{ordered})(?![^\W{_SMALL}])(?!['’]|-\w|\.\w)")
+        return re.compile(rf"{before}(?:{ordered})(?![^\W{_SMALL}])(?!-\w|\.\w)")
 
 
 def plain_math(text: str) -> str:
