@@ -39,6 +39,7 @@ _POLICY = (
     "img-src 'self' file: data: blob:; base-uri 'none'; form-action 'none'"
 )
 _REFUTED = ("fails", "inconclusive")
+_FRONT_HEIGHT = 400
 _PLOTLY = "plotly-cartesian.min.js"
 _USED = re.compile(r'data-term="([^"]*)"')
 _TERMS = "<!-- terms -->"
@@ -148,6 +149,9 @@ class _Site:
     def index(self) -> str:
         """The first page: question, figure, answer, verdicts and doors."""
         figure, _ = self._figure(self.book.figure)
+        if figure is not None and figure.plotly:  # the page is one screen
+            layout = {**figure.plotly["layout"], "height": _FRONT_HEIGHT}
+            figure = replace(figure, plotly={**figure.plotly, "layout": layout})
         return self._render(
             "index.html",
             figure=figure,
