@@ -59,6 +59,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "sizes": (16, 64),
         "drawn": 64,
         "steps": 200,
+        "step_sizes": (0.02,),
         "weight_decays": (0.1,),
         "noise_std": 0.0,
         "test_points": 100,

@@ -121,6 +121,19 @@ def test_every_symbol_of_a_derivation_is_in_the_glossary():
                     assert _term(symbol), f"{derivation.id}: {latex}"
 
 
+def test_every_greek_letter_of_a_claim_is_in_the_glossary():
+    known = "".join(term.symbol for term in TERMS)
+    for claim in CLAIMS.values():
+        criteria = " ".join(criteria_of(claim))
+        text = " ".join([claim.statement, claim.how_measured, claim.why, criteria, *claim.notes])
+        assert set(re.findall("[α-ωΑ-Ω∇ℓ]", text)) <= set(known), claim.id
+
+
+def test_a_derivation_is_of_a_claim():
+    assert {derivation.id for derivation in DERIVATIONS} <= set(CLAIMS)
+    assert BOOK.derivations == DERIVATIONS
+
+
 def test_terms_are_unique_and_named():
     for field in ("symbol", "latex"):
         values = [getattr(term, field) for term in TERMS if getattr(term, field)]
@@ -215,7 +228,7 @@ _ENTRY: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("text", "filled"),
     [
-        ("a loss of {a.b:loss}, {a.b:loss!%}", "a loss of 0.0123, 1.23 %"),
+        ("a loss of {a.b:loss}, {a.b:loss!%}", "a loss of 0.0123, 1.23\u00a0%"),
         ("{a.b:rate!interval}", "2.02 [1.98, 2.06]"),
         ("{a.b:rate!threshold}, {a.b:loss!threshold}", "1.8 to 2.2, 0.04"),
         ("{a.b:ratio!interval}", "≥ 24 [6.7, ∞]"),

@@ -92,7 +92,7 @@ def _words(criterion: Mapping[str, Any], form: str) -> str:
         return "not reached"
     if value is None:
         return "[not measured]"
-    said = f"{number(100 * value)} %" if form == "%" else number(value)
+    said = f"{number(100 * value)}\u00a0%" if form == "%" else number(value)
     said = f"{_BOUNDS.get(bounded, '')}{said}"
     if form != "interval" or criterion["interval"] is None:
         return said

@@ -264,6 +264,7 @@ class _Site:
             before=before,
             after=after,
             told=told,
+            derivation=next((d for d in self.book.derivations if d.id == section.id), None),
             figures=bool(section.figures),
         )
 

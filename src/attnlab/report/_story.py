@@ -103,6 +103,7 @@ class Book:
     - ``question``, ``why``: the first page's question and the few sentences that answer it;
     - ``figure``: the figure on the first page, as in `Chapter`;
     - ``open_intro``: the paragraphs above what did not hold.
+    - ``derivations``: each stands on the page of the claim whose id it has.
     """
 
     question: str
@@ -111,3 +112,4 @@ class Book:
     stories: tuple[Story, ...] = ()
     terms: tuple[Term, ...] = ()
     open_intro: tuple[str, ...] = ()
+    derivations: tuple[Derivation, ...] = ()

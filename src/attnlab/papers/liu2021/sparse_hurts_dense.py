@@ -176,7 +176,7 @@ claim = Claim(
     why="From a long query sparse attention looks at one word of many, and the words that it "
     "leaves out give it hardly any gradient. It starts far behind and yet can learn the even "
     "weights, because a query near zero gives them under every one of these normalisers. With "
-    "enough steps it gets there.",
+    "enough steps it nearly gets there.",
     finding={
         "holds": "Where all words matter, sparse attention stays worse however long it trains",
         "fails": "Where all words matter, sparse attention starts worse and nearly catches up",

@@ -255,7 +255,7 @@ claim = Claim(
     statement="No certified stationary point of known attention has an error above "
     f"{GOOD}; nor one of learned self-attention, nor of a stack of two layers.",
     why="Hidden units that are all alike get equal gradients, so that among the networks with "
-    "equal units there is always a stationary point, and it predicts hardly better than a "
+    "equal units there is always a stationary point, and often it predicts no better than a "
     "constant. It is a saddle because units that part from each other lower the loss. Descent "
     "leaves such points; a sentence about every stationary point includes them.",
     finding={

@@ -13,7 +13,7 @@ STORY = Story(
             body=(
                 r"A teacher computes a number from 4 of $p$ features and never looks at the "
                 r"others. A student sees all $p$ features of an input $x$ and a noisy answer. "
-                r"How many examples does it need? The error of a student is its mean squared "
+                r"How many samples does it need? The error of a student is its mean squared "
                 r"distance from the teacher, over the variance of the teacher: a constant has "
                 r"an error of 1. With more training samples, of which there are $n$, the error "
                 r"falls; the needed samples $n_\varepsilon$ are those at which it reaches a "
@@ -30,13 +30,14 @@ STORY = Story(
                 "of {liu2021.known_attention_samples:samples saved at p = 128 "
                 "(ratio)!interval}.",
                 "When does it save nothing? When it takes no work off the network. A wrong "
-                "mask hides what is needed. Where the teacher is a plain network, there is "
-                "nothing to attend to. Measured: {liu2021.no_advantage}. And if the relevant "
-                "block moves with the input, to know where it is does not say what to do with "
-                "it there; the network must learn every place, and needed samples grow with "
-                "the power {liu2021.moving_block:exponent of n(0.1) in p, known moving "
-                "block!interval} although the block is known. On ordinary text: "
-                "{liu2021.text}.",
+                "mask hides what is needed, and one that loses half of the relevant features "
+                "does not get to the level at all. Where the teacher is a plain network, "
+                "there is nothing to attend to. Measured: “{liu2021.no_advantage}”. And if "
+                "the relevant block moves with the input, to know where it is does not say "
+                "what to do with it there; the network must learn every place, and needed "
+                "samples grow with the power {liu2021.moving_block:exponent of n(0.1) in p, "
+                "known moving block!interval} although the block is known. On ordinary text: "
+                "“{liu2021.text}”.",
             ),
             figure="liu2021.known_attention_samples/mask_needed",
             claim="liu2021.known_attention_samples",
@@ -55,8 +56,8 @@ STORY = Story(
                 "Learned attention is between the two. A rough fit, to an error of 0.5, takes "
                 "it {liu2021.self_attention_samples:MLP over learned self-attention at ε = "
                 "0.5 (ratio)} times fewer samples than the MLP, because products of words are "
-                "built into it. A close fit it finds from some starts and not from others. "
-                "That is no matter of samples; the next chapter says of what.",
+                "built into it. A close fit it finds from some starts and not from others, "
+                "even with 4096 samples; the next chapter says why.",
                 "Depth makes it worse. With known weights three layers need "
                 "{liu2021.depth:n(0.1) at depth 3 over depth 1, known weights!interval} times "
                 "the samples of one. Learned, with 4096 samples, {liu2021.depth:share of "
@@ -67,8 +68,9 @@ STORY = Story(
                 "attention needs {liu2021.topic_pooling:mean over attention pooling at "
                 "accuracy 0.9 (ratio)!interval} times fewer of them than pooling by a plain "
                 "mean, if Adam trains both. Adam gives rare words steps as large as telling "
-                "ones, and only attention can undo that. Under plain descent most of the "
-                "saving is gone.",
+                "ones, and only attention can undo that. Under plain descent the factor is "
+                "{liu2021.topic_pooling:the same under plain gradient descent "
+                "(ratio)!interval}.",
             ),
             figure="liu2021.self_attention_samples/attention_curves",
             claim="liu2021.self_attention_samples",
@@ -80,7 +82,7 @@ STORY = Story(
                 "The paper says that with attention every stationary point, and every local "
                 "minimum, predicts well. “Every” can be put to the test. From many starts the "
                 "loss is minimised until its gradient is below $10^{-8}$; then a certificate "
-                "is made out: all eigenvalues of the second derivative, and a bound on "
+                "is computed: all eigenvalues of the second derivative, and a bound on "
                 "rounding errors. It tells a minimum from a saddle. A minimum is called good "
                 "if its error is at most 0.1.",
                 "With a known gate, a mask that depends on the input, "
@@ -101,7 +103,7 @@ STORY = Story(
                 "certified here, with a known gate, has an error of "
                 "{liu2021.stationary_points:error of every certified stationary point, known "
                 "gate}. It is a saddle, and descent leaves it. But the sentence, as it "
-                "stands, does not hold: {liu2021.stationary_points}. The theorems of the "
+                "stands, does not hold: “{liu2021.stationary_points}”. The theorems of the "
                 "paper have assumptions of their own, which these small problems need not "
                 "meet; what is tested is the sentence.",
             ),
@@ -126,8 +128,9 @@ STORY = Story(
                 r"/ baseline!interval}.",
                 "So flatness here says how a network was penalised and how many of its "
                 "weights are alive, not that it attends. The same holds when attention is "
-                "learned: {liu2021.flatness_learned}. That the measure can find a difference "
-                "of two is shown by the comparison at equal error; it is the control.",
+                "learned: “{liu2021.flatness_learned}”. That the measure can find a "
+                "difference of two is shown by the comparison at equal error; it is the "
+                "control.",
             ),
             figure="liu2021.flatness_known/flat_known",
             claim="liu2021.flatness_known",
@@ -148,7 +151,7 @@ STORY = Story(
                 "times as long, and the error is {liu2021.high_temperature_hurts:error of T = "
                 "4 over softmax, 6000 steps!interval} times as large even after 6000 steps. "
                 "And where all words matter, sparse attention starts far worse, and the "
-                "damage fades with training: {liu2021.sparse_hurts_dense}.",
+                "damage fades with training: “{liu2021.sparse_hurts_dense}”.",
                 "What helps is knowledge. A penalty that pulls attention toward the right "
                 "words saves a factor of {liu2021.prior_helps:samples saved by the right "
                 "prior (ratio)!interval} of the samples, because the labels no longer have to "

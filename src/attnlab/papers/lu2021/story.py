@@ -57,7 +57,7 @@ STORY = Story(
                 "loses both: more attention to it would raise the loss, so that it has to "
                 "turn round before it can rise. And under a head of two layers, whose hidden "
                 "units all topics share, words can lose a little while another topic starts "
-                "to rise. What was found: {lu2021.promotion}.",
+                "to rise. What was found: “{lu2021.promotion}”.",
             ),
             figure="lu2021.promotion/promotion_paths",
             claim="lu2021.promotion",
@@ -134,8 +134,8 @@ STORY = Story(
                 r"grows like $|\nu|^2$, and the score like $2 \log |\nu|$, that is, like $2 "
                 r"\log \log \tau$. Measured, the factor is {lu2021.rate:ds / d log log τ in "
                 r"training, 1e6 to 1e9!interval}.",
-                r"While time grows a millionfold, from $10^3$ to $10^9$, $\log \log \tau$ "
-                r"grows by $\log 3$, and the score by about 2.2. Attention on the topic word "
+                r"While time grows a thousandfold, from $10^6$ to $10^9$, $\log \log \tau$ "
+                r"grows by $\log 1.5$, and the score by about 0.8. Attention on the topic word "
                 r"tends to 1 with certainty, and no training anybody runs gets there. A model "
                 r"whose attention stops at 0.6 has not failed: there is hardly any loss left "
                 r"to lower.",
@@ -172,7 +172,7 @@ STORY = Story(
                 "A deeper head, minibatches and unequal topics touch none of the three, and "
                 "the relation survives them. One more sentence of the paper stands only in "
                 "part: that heads of low capacity give attention a stronger signal. Found: "
-                "{lu2021.capacity}.",
+                "“{lu2021.capacity}”.",
             ),
             figure="lu2021.beyond_sen/beyond_table",
             derivation=IDENTITY,
