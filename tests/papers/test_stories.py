@@ -123,7 +123,7 @@ def test_every_symbol_of_a_derivation_is_in_the_glossary():
 
 def test_a_derivation_is_of_a_claim():
     assert {derivation.id for derivation in DERIVATIONS} <= set(CLAIMS)
-    assert DERIVATIONS == BOOK.derivations
+    assert BOOK.derivations == DERIVATIONS
 
 
 def test_terms_are_unique_and_named():
