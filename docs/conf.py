@@ -50,7 +50,7 @@ def formula(self: Any, node: nodes.Element) -> None:
     # A norm's bars belong to what stands between them; a browser takes them for an operator.
     bar = '<mo stretchy="false"{}>|</mo>'
     tight = bar.format(' lspace="0" rspace="0"')
-    typeset = mathml(node.astext(), display=display).replace(bar.format(""), tight)
+    typeset = str(mathml(node.astext(), display=display)).replace(bar.format(""), tight)
     self.body.append(f'<div class="math">{mark}{typeset}</div>' if display else typeset)
     raise nodes.SkipNode
 
