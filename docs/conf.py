@@ -50,7 +50,7 @@ def formula(self: Any, node: nodes.Element) -> None:
     # A norm's bars belong to what stands between them; a browser takes them for an operator.
     bar = '<mo stretchy="false"{}>|</mo>'
     tight = bar.format(' lspace="0" rspace="0"')
-    typeset = mathml(node.astext(), display=display).replace(bar.format(""), tight)
+    typeset = str(mathml(node.astext(), display=display)).replace(bar.format(""), tight)
     self.body.append(f'<div class="math">{mark}{typeset}</div>' if display else typeset)
     raise nodes.SkipNode
 
@@ -70,6 +70,19 @@ def readable(app: Sphinx, what: str, name: str, value: Any, options: Any, lines:
     lines[:] = "".join(pieces).split("\n")
 
 
+def signed(
+    app: Sphinx,
+    what: str,
+    name: str,
+    value: Any,
+    options: Any,
+    given: str | None,
+    returns: str | None,
+) -> tuple[str | None, str | None]:
+    """A default that has no notation, such as a factory, is left open: Sphinx could not read it."""
+    return re.sub(r"<[^<>]*>", "...", given) if given else given, returns
+
+
 def skipped(app: Sphinx, what: str, name: str, value: Any, skip: bool, options: Any) -> bool | None:
     """Methods that scikit-learn adds to route metadata are not ours to explain."""
     return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
@@ -79,4 +92,5 @@ def setup(app: Sphinx) -> None:
     """Register the renderer of formulas and the reader of docstrings."""
     app.add_html_math_renderer("mathml", (formula, None), (formula, None))
     app.connect("autodoc-process-docstring", readable)
+    app.connect("autodoc-process-signature", signed)
     app.connect("autodoc-skip-member", skipped)

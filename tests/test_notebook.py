@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import sys
 import xml.etree.ElementTree as ET
@@ -142,8 +143,13 @@ class Screen:
     def display(self, content, *, raw, display_id):
         assert raw
         assert display_id
-        self.shown.append(content["text/plain"])
-        return SimpleNamespace(update=lambda new, raw: self.shown.append(new["text/plain"]))
+        self._show(content)
+        return SimpleNamespace(update=lambda new, raw: self._show(new))
+
+    def _show(self, content):
+        plain = content["text/plain"]
+        assert content["text/html"] == (f"<pre>{html.escape(plain)}</pre>" if plain else "")
+        self.shown.append(plain)
 
 
 @pytest.fixture
@@ -160,10 +166,10 @@ def test_a_kernel_shows_one_line_that_ends_empty(kernel, monkeypatch):
     with _progress.progress_bar(None) as bar:
         task = bar.add_task("training", total=10, runs="run 1 of 2")
         bar.update(task, advance=5)
-        bar.update(task, advance=5, runs="run 2 of 2")
+        bar.update(task, advance=5, runs="run 2 of <2>")
     assert [text.split("  ")[:3] for text in kernel.shown[:2]] == [
         ["training", "50 %", "run 1 of 2"],
-        ["training", "100 %", "run 2 of 2"],
+        ["training", "100 %", "run 2 of <2>"],
     ]
     assert kernel.shown[-1] == ""
 

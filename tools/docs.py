@@ -230,7 +230,12 @@ def _claim_parts(claim: Claim) -> Iterator[str]:
     expected = "" if facts["expected"] == "holds" else ", as expected" * (verdict == "fails")
     yield f"**Verdict:** {verdict}{expected}. **Source:** {facts['source']}."
     yield "## Criteria"
-    yield "Measured at quick scale; the repository keeps these numbers, and a test compares them."
+    yield (
+        "Measured at quick scale; these are the numbers that the repository stores, and `make golden` "
+        "measures them again."
+        if found
+        else "No measurement is stored yet."
+    )
     yield table(
         ("criterion", "measured", "asked", "verdict"),
         [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import sys
 import time
 from collections.abc import Iterator
@@ -74,7 +75,9 @@ class NotebookLine(Progress):
     def _draw(self, words: str) -> None:
         from IPython.display import display
 
-        content = {"text/plain": words}
+        # As HTML, an empty line takes no place.
+        shown = f"<pre>{html.escape(words)}</pre>" if words else ""
+        content = {"text/html": shown, "text/plain": words}
         if self._display is None:
             self._display = display(content, raw=True, display_id=True)
         else:
