@@ -90,10 +90,11 @@ $(UV):
 	build/uv/bin/python -m pip --disable-pip-version-check -q install 'uv>=0.9'
 
 # Old versions of other packages use what newer ones call deprecated: such warnings are no errors here.
+# Programs are optimised here as they are for users; in `make test` they are not (tests/conftest.py).
 lowest: $(UV)
 	$(UV) venv -q --clear --python $(PYTHON) build/lowest
 	$(UV) pip install -q --python build/lowest --resolution lowest-direct -e '.[dev]'
-	$(ONE_THREAD) build/lowest/bin/pytest -n $(JOBS) --dist worksteal -W ignore::DeprecationWarning
+	$(ONE_THREAD) JAX_DISABLE_MOST_OPTIMIZATIONS=false build/lowest/bin/pytest -n $(JOBS) --dist worksteal -W ignore::DeprecationWarning
 
 # One resolution for all versions of Python, with markers where they differ.
 constraints: $(UV)
