@@ -63,7 +63,6 @@ WORD_SIZES: dict[Scale, tuple[int, ...]] = {
 }
 MOST_WORDS = 4096  # samples drawn for teachers on words
 WIDTHS = (24, 96, 384)  # hidden units of the MLPs of which the best is compared with attention
-STEP_SIZES = (0.005, 0.02)  # of all students on words
 
 
 class TeacherCurves(Curves):
@@ -330,16 +329,14 @@ def _attention_grid(scale: Scale, seeds: int) -> Grid:
     sizes = WORD_SIZES[scale]
     arms = {
         label_of("self-attention", mlp(hidden)): word_arm(
-            "self-attention", "baseline", sizes, hidden=hidden, step_sizes=STEP_SIZES
+            "self-attention", "baseline", sizes, hidden=hidden
         )
         for hidden in WIDTHS
     }
     for student in ("self-attention", "known-weights", "wrong-weights"):
-        arms[label_of("self-attention", student)] = word_arm(
-            "self-attention", student, sizes, step_sizes=STEP_SIZES
-        )
+        arms[label_of("self-attention", student)] = word_arm("self-attention", student, sizes)
     for student in ("baseline", "self-attention"):
-        arms[label_of("mlp", student)] = word_arm("mlp", student, sizes, step_sizes=STEP_SIZES)
+        arms[label_of("mlp", student)] = word_arm("mlp", student, sizes)
     return Grid(arms, seeds)
 
 
