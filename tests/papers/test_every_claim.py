@@ -16,6 +16,8 @@ import xarray as xr
 from attnlab._errors import MissingData
 from attnlab.lab import Claims, Grid, Sweep, split_arms
 from attnlab.papers import ROTTEN_TOMATOES, claims
+from attnlab.papers.book import BOOK
+from attnlab.papers.lu2021.derivations import DERIVATIONS
 from attnlab.report import Page, Section, render
 from attnlab.sweeps import InProcess, run_plan
 
@@ -154,6 +156,24 @@ def test_a_claim_is_measured_judged_and_drawn(name: str):
     assert found.figures, found.body
     drawn = render(Page(title=name, question="", sections=(found,)))
     assert all(f'data-figure="{figure.id}"' in drawn for figure in found.figures)
+    assert _told(name) <= {figure.id for figure in found.figures}
+    traces = {trace.get("name") for figure in found.figures for trace in figure.plotly["data"]}
+    assert _lit(name) <= traces
+
+
+def _told(name: str) -> set[str]:
+    """The figures of a claim that the stories and the first page show."""
+    shown = [chapter.figure for story in BOOK.stories for chapter in story.chapters]
+    references = [
+        figure.partition("/") for figure in (*shown, BOOK.figure) if isinstance(figure, str)
+    ]
+    return {figure for claim, _, figure in references if claim == name and figure}
+
+
+def _lit(name: str) -> set[str]:
+    """The curves of a claim that the lines of its derivation light."""
+    lines = [line for one in DERIVATIONS if one.id == name for line in one.lines]
+    return {line.lights for line in lines if line.lights}
 
 
 def test_the_page_of_all_claims_stays_small():

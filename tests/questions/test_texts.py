@@ -155,14 +155,14 @@ def test_a_study_without_variants_has_nothing_to_try(done):
     assert "try" not in again.content["verdicts"]
 
 
-def test_texts_in_memory_are_studied_as_files_are(tmp_path):
-    texts, labels = zip(*rows(60), strict=True)
-    small = SMALL | {"seeds": 1, "sizes": (24,), "fit_steps": 5, "training_steps": 10}
-    more = {"processes": 0, "progress": False, "what_to_try": False, **small}
+def test_texts_in_memory_are_studied_as_files_are(done, tmp_path):
+    _, _, file = done
+    texts, labels = zip(*rows(240), strict=True)
+    more = {"processes": 0, "progress": False, "what_to_try": False, **SMALL}
     out = study_texts(texts, tmp_path / "out", labels=labels, **more)
-    file = study_texts(write(tmp_path / "a.csv", rows(60)), tmp_path / "file", **more)
     assert out.content["content"] == file.content["content"]
-    with pytest.raises(AttnlabError, match="60 texts and 59 labels"):
+    xr.testing.assert_equal(out.data["curves"], file.data["curves"])
+    with pytest.raises(AttnlabError, match="240 texts and 239 labels"):
         study_texts(texts, tmp_path / "other", labels=labels[1:])
 
 

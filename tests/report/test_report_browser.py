@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from attnlab.report import write_folder
@@ -74,14 +76,47 @@ def test_choice_slider_and_theme_work_together(browser, path):
 def test_a_narrow_dark_page_fits_and_prints_light(browser, path):
     browser.open(path, width=360, height=780, dark=True)
     assert browser.evaluate("document.documentElement.scrollWidth") == 360
-    assert browser.evaluate("document.querySelector('.plot').layout.paper_bgcolor") == "#171b22"
+    plot = "document.querySelector('#figure-theory .plot')"
+    assert browser.evaluate(f"{plot}.layout.paper_bgcolor") == "#171b22"
     assert browser.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(16, 19, 25)"
+    browser.evaluate(  # what the reader has chosen is printed as it is shown
+        "(([select]) => { select.value = 1; select.dispatchEvent(new Event('change')); })"
+        "(document.querySelectorAll('#figure-theory [data-choice]'))"
+    )
     browser.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert browser.evaluate("document.querySelector('.plot').layout.paper_bgcolor") == "#ffffff"
-    assert browser.evaluate("document.querySelector('.main-svg').clientWidth") == 660
+    assert browser.evaluate(f"{plot}.layout.paper_bgcolor") == "#ffffff"
+    assert browser.evaluate(f"{plot}.querySelector('.main-svg').clientWidth") == 660
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.call("Emulation.setEmulatedMedia", media="print", features=dark)
+    shown = "getComputedStyle(document.querySelector('#figure-{} .{}')).display"
+    assert browser.evaluate(shown.format("theory", "plot")) != "none"
+    assert browser.evaluate(shown.format("theory", "still")) == "none"
+    assert browser.evaluate(shown.format("band", "plot")) == "none"
+    assert browser.evaluate(shown.format("band", "still")) != "none"
+    ink = "getComputedStyle(document.querySelector('#figure-band .still text')).fill"
+    assert browser.evaluate(ink) == "rgb(90, 99, 115)"  # MUTED, as on white
+    browser.call("Emulation.setEmulatedMedia", media="", features=dark)
     browser.evaluate("dispatchEvent(new Event('afterprint'))")
-    assert browser.evaluate("document.querySelector('.main-svg').clientWidth") < 360
-    assert browser.evaluate("document.querySelector('.plot').layout.paper_bgcolor") == "#171b22"
+    assert browser.evaluate(f"{plot}.querySelector('.main-svg').clientWidth") < 360
+    assert browser.evaluate(f"{plot}.layout.paper_bgcolor") == "#171b22"
+    assert browser.problems() == []
+
+
+def test_without_its_script_every_figure_stands_still(browser, path, tmp_path, evil):
+    page = tmp_path / "still.html"
+    page.write_text(re.sub(r"<script>.*?</script>", "", path.read_text("utf-8"), flags=re.DOTALL))
+    browser.call("Page.navigate", url=page.as_uri())
+    browser.wait_for(
+        "document.readyState === 'complete' && document.querySelector('.still') !== null"
+    )
+    drawn = browser.evaluate(
+        "[...document.querySelectorAll('.canvas')].map((canvas) => {"
+        "const [box, still] = [canvas, canvas.querySelector('svg')].map((e) => e.getBoundingClientRect());"
+        "return [still.height === box.height, still.width === box.width,"
+        "canvas.querySelectorAll('path, circle').length > 3]; })"
+    )
+    assert drawn == [[True] * 3] * 4
+    assert evil in browser.evaluate("document.querySelector('.still').textContent")
     assert browser.problems() == []
 
 

@@ -29,6 +29,7 @@ from attnlab.lab._criterion import (
     share,
 )
 from attnlab.lab._experiment import Answers, Bench, Experiment, Interrupted, TextTable, digest
+from attnlab.lab._fill import fill, places
 from attnlab.lab._settings import Field, Option, Settings, options
 from attnlab.lab._source import Provenance, Source
 from attnlab.lab._sweep import Grid, Scale, Sweep

@@ -18,6 +18,7 @@ from attnlab.report import Figure
 
 NOT_DISCRIMINATING = "not discriminating"
 _OURS = Source("ours")
+_FOUND = ("holds", "fails", "inconclusive", "reported")
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,9 @@ class Claim:
       A criterion may have its own of both.
     - ``expected``: the verdict that is expected; ``expected_provenance``: when that was set, by
       default with the thresholds.
+    - ``why``: in two or three sentences, why it is so; ``finding``: a title for what was found, by
+      verdict (``holds``, ``fails``, ``inconclusive``; ``reported`` of a table). Both may have
+      mathematics, ``$…$``.
     - ``figures(data)`` draws it; without figures a page shows every criterion run by run.
     - ``cautions(data)``: what of these runs limits the verdict, such as a tuning that chose the end
       of its grid; sentences that stand right under it. They do not change it.
@@ -81,6 +85,8 @@ class Claim:
     options: str = ""
     provenance: Provenance | None = None
     expected_provenance: Provenance | None = None
+    why: str = ""
+    finding: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self):
         if not isinstance(self.source, Source):
@@ -90,6 +96,12 @@ class Claim:
             )
         if not self.criteria:
             raise AttnlabError(f"claim {self.id!r} has no criterion: it could not fail")
+        unknown = [verdict for verdict in self.finding if verdict not in _FOUND]
+        if unknown:
+            raise AttnlabError(
+                f"claim {self.id!r}: finding has a title for {unknown[0]!r}; expected one of "
+                f"{', '.join(_FOUND)}"
+            )
         if not self.controls:
             raise AttnlabError(
                 f"claim {self.id!r} has no control: give a setting in which it must be rejected"
@@ -157,8 +169,11 @@ class Claim:
             "id": self.id,
             "title": self.title,
             "statement": self.statement,
+            "why": self.why,
+            "finding": dict(self.finding),
             "source": self.source.words,
             "source_kind": self.source.kind,
+            "section": self.source.section,
             "verdict": "not run",
             "reading": "not run",
             "exceptions": "",

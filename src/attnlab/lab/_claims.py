@@ -6,7 +6,7 @@ import math
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,10 +14,12 @@ import attnlab as al
 from attnlab._errors import AttnlabError, MissingData
 from attnlab.lab._claim import NOT_DISCRIMINATING, Claim, contradicts
 from attnlab.lab._experiment import Answers, Bench, Experiment, TextTable
+from attnlab.lab._fill import fill
 from attnlab.lab._settings import Option, Settings
 from attnlab.lab._sweep import Scale, Sweep
 from attnlab.lab._tables import Data
 from attnlab.report import (
+    Book,
     ControlRow,
     CriterionRow,
     DotRow,
@@ -127,7 +129,8 @@ class ClaimSettings(Settings):
 class Claims(Experiment[ClaimSettings]):
     """Some claims, judged together: a sweep that several of them need is run once.
 
-    ``known`` gives all claims by id, of which settings choose.
+    ``known`` gives all claims by id, of which settings choose; ``told`` what a site tells around
+    them.
     """
 
     title = "attnlab: claims put to the test"
@@ -140,9 +143,10 @@ class Claims(Experiment[ClaimSettings]):
         settings: type[ClaimSettings] = ClaimSettings,
         help: str = "",
         detailed: bool = False,
+        told: Callable[[], Book] | None = None,
     ):
         self.known, self.name, self.settings, self.help = known, name, settings, help
-        self.detailed = detailed
+        self.detailed, self.told = detailed, told
 
     def bound(self, settings: ClaimSettings) -> Claims:
         """The claims that these settings choose."""
@@ -153,6 +157,7 @@ class Claims(Experiment[ClaimSettings]):
             settings=self.settings,
             help=self.help,
             detailed=settings.details,
+            told=self.told,
         )
 
     def measure(self, settings: ClaimSettings, bench: Bench) -> Data:
@@ -207,9 +212,41 @@ class Claims(Experiment[ClaimSettings]):
 
     def sections(self, record: Record) -> list[Section]:
         """A section for each claim."""
-        return [self.section(entry, record.data) for entry in record.content["claims"]]
+        entries = _by_id(record)
+        return [self.section(entry, record.data, entries) for entry in entries.values()]
 
-    def section(self, entry: Mapping[str, Any], data: Data) -> Section:
+    def book(self, record: Record) -> Book | None:
+        """What is told around the claims, with the numbers of this record."""
+        entries = _by_id(record)
+        if self.told is None or not set(entries) & set(self.known()):
+            return None
+        book = self.told()
+
+        def filled(texts: Sequence[str]) -> tuple[str, ...]:
+            return tuple(fill(text, entries) for text in texts)
+
+        stories = [
+            replace(
+                story,
+                chapters=tuple(
+                    replace(chapter, body=filled(chapter.body)) for chapter in story.chapters
+                ),
+            )
+            for story in book.stories
+        ]
+        return replace(
+            book,
+            why=filled(book.why),
+            open_intro=filled(book.open_intro),
+            stories=tuple(stories),
+        )
+
+    def section(
+        self,
+        entry: Mapping[str, Any],
+        data: Data,
+        entries: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> Section:
         """One claim; a figure that cannot be drawn is replaced by a notice that says why."""
         notes = tuple(entry["notes"])
         try:
@@ -217,7 +254,7 @@ class Claims(Experiment[ClaimSettings]):
         except Exception as error:
             figures = ()
             notes = (f"The figures cannot be drawn: {_where(error)}.", *notes)
-        return _claim_section(entry, figures=figures, body=notes)
+        return _claim_section(entry, figures=figures, body=notes, entries=entries)
 
     def figures(self, entry: Mapping[str, Any], data: Data) -> Sequence[Figure]:
         """The claim's own figures, or every criterion's value run by run."""
@@ -384,10 +421,20 @@ def _where(error: Exception) -> str:
     return f"{type(error).__name__}: {error}{place}"
 
 
+def _by_id(record: Record) -> dict[str, Mapping[str, Any]]:
+    return {entry["id"]: entry for entry in record.content["claims"]}
+
+
 def _claim_section(
-    entry: Mapping[str, Any], *, figures: Sequence[Figure] = (), body: Sequence[str] = ()
+    entry: Mapping[str, Any],
+    *,
+    figures: Sequence[Figure] = (),
+    body: Sequence[str] = (),
+    entries: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Section:
-    """The section of a claim's entry in a record."""
+    """The section of a claim's entry in a record; ``entries`` of all, which its texts may quote."""
+    entries = entries or {entry["id"]: entry}
+    tags = {"paper": _paper(entry), "section": entry["section"], "source": entry["source_kind"]}
     return Section(
         id=entry["id"],
         title=entry["title"],
@@ -409,7 +456,15 @@ def _claim_section(
         cautions=tuple(entry["cautions"]),
         reading=entry["reading"],
         facts=_claim_facts(entry),
+        finding=fill(entry["finding"].get(entry["verdict"], ""), entries),
+        why=fill(entry["why"], entries),
+        tags={name: word for name, word in tags.items() if word},
     )
+
+
+def _paper(entry: Mapping[str, Any]) -> str:
+    """The group of a claim: what stands before the dot of its id."""
+    return entry["id"].partition(".")[0]
 
 
 def _criterion_row(criterion: Mapping[str, Any]) -> CriterionRow:

@@ -16,7 +16,7 @@ import attnlab as al
 from attnlab._errors import AttnlabError
 from attnlab.lab._settings import Settings
 from attnlab.lab._tables import Data
-from attnlab.report import Card, Section
+from attnlab.report import Book, Card, Section
 
 if TYPE_CHECKING:
     from attnlab.lab._run import Record
@@ -93,6 +93,10 @@ class Experiment(abc.ABC, Generic[S]):
     @abc.abstractmethod
     def sections(self, record: Record) -> Sequence[Section]:
         """Draw the page's sections from the stored record alone."""
+
+    def book(self, record: Record) -> Book | None:
+        """What a site tells around the sections; without it they stand on one page."""
+        return None
 
     def shown(self, record: Record) -> Iterable[str | TextTable]:
         """What a command prints: sentences and tables."""

@@ -12,6 +12,7 @@ from typing import Any
 import xarray as xr
 
 from attnlab._errors import AttnlabError
+from attnlab._html import card
 from attnlab._places import is_file, place
 from attnlab.lab._experiment import Answers, Bench, Experiment, Interrupted
 from attnlab.lab._folder import FIELDS, RECORD, SCHEMA, taken_folder
@@ -39,7 +40,8 @@ class Record:
     - ``experiment``: its name; ``data``: the measured data sets by name;
     - ``about``: title, question, ``summary``, ``cards``, ``settings``, ``absent``, command and
       provenance, and ``stale``, in words, where other code made some of the stored runs;
-    - ``content``: what else the experiment answers, such as the verdicts of claims.
+    - ``content``: what else the experiment answers, such as the verdicts of claims;
+    - ``page``: the file that `run` wrote for a reader to open.
     """
 
     experiment: str
@@ -49,11 +51,18 @@ class Record:
     content: dict[str, Any] = field(default_factory=dict)
     interrupted: bool = False
     ok: bool = True
+    page: Path | None = None
 
     @property
     def cards(self) -> tuple[Card, ...]:
         """The answers."""
         return tuple(Card(**entry) for entry in self.about["cards"])
+
+    def _repr_html_(self) -> str:
+        rows: dict[str, object] = {one.label: one.text for one in self.cards}
+        rows["folder"] = self.folder
+        summary = " ".join(printable(line) for line in self.about.get("summary", ()))
+        return card(self.about["title"], rows, sentence=summary)
 
 
 def run(
@@ -105,8 +114,7 @@ def run(
         save_record(out, RECORD, SCHEMA, stored, data)
         ok = all(each.ok for each in bench.results)
         record = Record(experiment.name, out, data, about, content, ok=ok)
-        write_page(experiment, record)
-        return record
+        return replace(record, page=write_page(experiment, record))
 
 
 def _about(experiment: Experiment[Any], answers: Answers, command: str) -> dict[str, Any]:
@@ -144,6 +152,7 @@ def page(experiment: Experiment[Any], record: Record) -> Page:
         sections=(*sections, again) if about["command"] or about["settings"] else sections,
         cards=cards,
         provenance=origin,
+        book=experiment.book(record),
     )
 
 
@@ -158,9 +167,13 @@ def _text_of(value: Any) -> str:
     return number(value) if value is None or isinstance(value, bool) else str(value)
 
 
-def write_page(experiment: Experiment[Any], record: Record) -> Path:
-    """Write ``report.html``, and each figure's drawing and data in ``figures/``."""
-    return write_folder(_page_of(experiment, record), record.folder)
+def write_page(
+    experiment: Experiment[Any], record: Record, *, single: bool = False, pdf: bool = False
+) -> Path:
+    """Write the page, or the first page of a site unless ``single``, and each figure's drawing and
+    data in ``figures/``; ``pdf``: as PDF, too.
+    """
+    return write_folder(_page_of(experiment, record), record.folder, single=single, pdf=pdf)
 
 
 def _page_of(experiment: Experiment[Any], record: Record) -> Page:

@@ -17,6 +17,7 @@ _SAID = {
     "rebuilt": "Our reconstruction of a part of {} that we do not have",
     "ours": "Ours",
 }
+_SECTION = re.compile(r"(section|appendix|figure|table|theorem) [A-Z]?[\d.]*\w", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -51,6 +52,16 @@ class Source:
         """As a reader would say it."""
         said = _SAID[self.kind].format(self.paper)
         return f"{said}: {self.note}" if self.note else said
+
+    @property
+    def section(self) -> str:
+        """The part of the paper, where the note begins with one.
+
+        >>> Source("stated", "Lu, Mao and Nayak (2021)", "section 4, the score").section
+        'section 4'
+        """
+        found = _SECTION.match(self.note)
+        return found.group().lower() if found else ""
 
 
 @dataclass(frozen=True)

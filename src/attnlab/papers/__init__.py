@@ -3,7 +3,8 @@
 Each folder is a paper (or a group of our own): ``sweeps.py`` has grids and declared variables that
 its claims share, ``settings.py`` the settings of its work functions, ``runs.py`` (or several
 ``…_runs.py``) the work functions themselves, the only modules that load JAX, ``figures.py`` the
-figures that several claims draw. Every other module defines ``claim``, or, for a claim about
+figures that several claims draw, ``story.py`` and ``derivations.py`` what the site tells about the
+paper. Every other module defines ``claim``, or, for a claim about
 labelled texts, a function ``claim_on(corpus)``.
 """
 
@@ -28,7 +29,7 @@ __all__ = [
 
 GROUPS = ("laws", "lu2021", "liu2021", "beyond")
 ROTTEN_TOMATOES = "rotten-tomatoes"  # the corpus that comes with the data extra
-_SHARED = ("settings", "sweeps", "runs", "figures")
+_SHARED = ("settings", "sweeps", "runs", "figures", "story", "derivations")
 
 # Most thresholds are the prototype's acceptance figures. A threshold that entered in the same commit
 # as what it judges counts as set after a look: that it was not cannot be shown (docs/ledger.md).

@@ -8,10 +8,11 @@ from typing import Annotated
 
 from attnlab.lab import Claim, Claims, ClaimSettings, Option
 from attnlab.papers import GROUPS, ROTTEN_TOMATOES, claims, resolve
+from attnlab.report import Book
 
 _HELP = """Run the sweeps of some claims (all by default), judge them, and write a page.
 
-Writes OUT/report.html, OUT/record.json, the figures and the data. Interrupted at any moment and
+Writes OUT/index.html and the pages behind it, OUT/record.json, the figures and the data. Interrupted at any moment and
 started again, it resumes; started again when finished, it computes nothing again.
 
 Examples:
@@ -51,6 +52,16 @@ class ReproduceSettings(ClaimSettings):
         return resolve(self.names, corpus=self.corpus)
 
 
+def _book() -> Book:
+    from attnlab.papers.book import BOOK  # a list of commands needs none of its texts
+
+    return BOOK
+
+
 question = Claims(
-    lambda: claims(ROTTEN_TOMATOES), name="reproduce", settings=ReproduceSettings, help=_HELP
+    lambda: claims(ROTTEN_TOMATOES),
+    name="reproduce",
+    settings=ReproduceSettings,
+    help=_HELP,
+    told=_book,
 )

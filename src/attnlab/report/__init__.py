@@ -8,8 +8,10 @@ A page is declared with frozen objects and rendered to one HTML file that needs 
 True
 """
 
+import importlib
+from typing import TYPE_CHECKING
+
 from attnlab.report._curves import band_figure, overlay_figure, stages_figure, theory_figure
-from attnlab.report._html import render, write_folder
 from attnlab.report._page import Card, ControlRow, CriterionRow, Figure, Page, Section
 from attnlab.report._pictures import PictureRow, pictures_figure, shaded_figure
 from attnlab.report._points import (
@@ -34,6 +36,7 @@ from attnlab.report._samples import (
     ratio_rows,
     ratios_against,
 )
+from attnlab.report._story import Book, Chapter, Derivation, Line, Story, Term
 from attnlab.report._style import MAX_SERIES, menu_figure
 from attnlab.report._surfaces import barrier_figure, surface_figure
 from attnlab.report._tables import heat_table, plain_table, ratio_map, tone_of
@@ -49,9 +52,17 @@ from attnlab.report._words import (
     shortened,
 )
 
+if TYPE_CHECKING:
+    from attnlab.report._drawing import Drawing
+    from attnlab.report._html import render
+    from attnlab.report._site import csv_of, write_folder
+    from attnlab.report._svg import svg
+    from attnlab.report._typeset import mathml
+
 __all__ = [
     "Card",
     "DotRow",
+    "Drawing",
     "Figure",
     "Page",
     "Section",
@@ -64,3 +75,20 @@ __all__ = [
     "scatter_figure",
     "write_folder",
 ]
+
+
+# What typesets and writes pages is imported when it is used: a list of commands needs none of it.
+_LATER = {
+    "Drawing": "_drawing",
+    "csv_of": "_site",
+    "mathml": "_typeset",
+    "render": "_html",
+    "svg": "_svg",
+    "write_folder": "_site",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATER:
+        return getattr(importlib.import_module(f"attnlab.report.{_LATER[name]}"), name)
+    raise AttributeError(f"module 'attnlab.report' has no attribute {name!r}")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attnlab._errors import AttnlabError
+
+if TYPE_CHECKING:
+    from attnlab.report._story import Book
 
 VERDICTS = ("holds", "fails", "inconclusive", "reported", "not run")
 SAVINGS = ("saves", "no advantage", "costs", "inconclusive")
@@ -79,7 +82,7 @@ class Figure:
     shaded: Shaded | None = None
 
     def __post_init__(self):
-        _check_id(self.id, "figure")
+        check_id(self.id, "figure")
 
 
 @dataclass(frozen=True)
@@ -145,6 +148,9 @@ class Section:
     ``statement`` is what is put to the test, ``expected`` the verdict that it should get,
     ``reading`` the verdict in words and ``reason`` why it is so; ``cautions`` stand right under the
     verdict. ``source`` and ``facts`` stand at the end; web addresses in ``source`` can be followed.
+    ``finding`` is a title that says what came out, shown instead of ``title``; ``why`` says why it
+    is so. Both may have formulas, ``$…$``. ``tags`` (paper, section, source) are what a ledger can
+    be filtered by.
     """
 
     id: str
@@ -165,11 +171,19 @@ class Section:
     cautions: tuple[str, ...] = ()
     reading: str = ""
     facts: dict[str, str] = field(default_factory=dict)
+    finding: str = ""
+    why: str = ""
+    tags: dict[str, str] = field(default_factory=dict)
     folded: bool = False
 
     def __post_init__(self):
-        _check_id(self.id, "section")
+        check_id(self.id, "section")
         _check_verdict(self.verdict, f"section {self.id!r}")
+
+    @property
+    def heading(self) -> str:
+        """What stands above the section: what was found, if that has a title."""
+        return self.finding or self.title
 
     @property
     def contradicts(self) -> bool:
@@ -195,6 +209,7 @@ class Page:
 
     ``cards`` stand at the top; when there are none, every section with a verdict gets one.
     ``provenance`` is shown in the footer, in its order: versions, seeds, machine, date, command.
+    ``book``: what a folder of pages tells around the sections; without it there is one page.
     ``pending`` says what is still to come on a page that is written while a command runs; such a
     page loads itself again.
     """
@@ -206,6 +221,7 @@ class Page:
     cards: tuple[Card, ...] = ()
     provenance: dict[str, str] = field(default_factory=dict)
     pending: str = ""
+    book: Book | None = None
 
     def __post_init__(self):
         _check_unique([section.id for section in self.sections], "section")
@@ -214,7 +230,7 @@ class Page:
         )
 
 
-def _check_id(name: str, what: str) -> None:
+def check_id(name: str, what: str) -> None:
     """Refuse an id that could not be an anchor or a file name."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9._-]*", name):
         raise AttnlabError(

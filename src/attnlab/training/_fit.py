@@ -346,13 +346,14 @@ def _draws(
     """
     if recipe.batch_size is None:
         return None
-    draw_key = jax.random.split(key)[1]
-    return np.stack(
-        [
-            np.asarray(_draw(draw_key, jnp.asarray(n), recipe.steps, recipe.batch_size))
-            for n in counts
-        ]
-    )
+    words = np.asarray(jax.random.key_data(jax.random.split(key)[1])).tobytes()
+    return np.stack([_places(words, n, recipe.steps, recipe.batch_size) for n in counts])
+
+
+@functools.lru_cache(maxsize=16)  # fits of one size that are tuned one by one have the same draws
+def _places(words: bytes, size: int, steps: int, batch: int) -> Int[np.ndarray, "steps batch"]:
+    key = jax.random.wrap_key_data(jnp.asarray(np.frombuffer(words, np.uint32)))
+    return np.asarray(_draw(key, jnp.asarray(size), steps, batch))
 
 
 @functools.partial(jax.jit, static_argnames=("steps", "batch"))

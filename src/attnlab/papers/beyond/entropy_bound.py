@@ -74,6 +74,14 @@ claim = Claim(
     statement="The entropy of a softmax over T words with logits of norm σ is never below log(1 + "
     "(T−1)β) + σ√(T(T−1)) β/(1 + (T−1)β), β = e^{−σ√(T/(T−1))}, and reaches it at one row of "
     "logits.",
+    why="A softmax is concentrated only if one logit stands far above the others, and logits of "
+    "norm σ can lie only so far apart. The bound is also reached, because the largest gap for "
+    "a given norm is that of one high logit and all others equal.",
+    finding={
+        "holds": "Attention cannot collapse faster than the norm of its logits allows",
+        "fails": "The bound on the entropy of attention is violated, or never reached",
+        "inconclusive": "Whether the entropy of attention obeys the bound is undecided",
+    },
     source=Source("stated", "Zhai et al. (2023), arXiv 2303.06296"),
     provenance=Provenance("after", "2026-11-16", "runs that are not recorded"),
     sweeps=(Sweep("entropy bound", WORK, _grid, _measure, (Rows,)),),

@@ -68,6 +68,15 @@ claim = Claim(
     title="Embeddings and the head's first layer stay in balance",
     statement="With a trained first layer W, EᵀE − WWᵀ is conserved by the flow; descent drifts in "
     "proportion to its step.",
+    why="The logits depend on embeddings E and first layer W through their product alone, because "
+    "the context is projected by W before anything else happens. The two gradients therefore "
+    "share a factor, and the flow adds the same to EᵀE as to WWᵀ. A finite step leaves a term "
+    "of second order, so that the drift over a given time is proportional to the step.",
+    finding={
+        "holds": "Embeddings and a trained first layer stay in balance, up to the step size",
+        "fails": "Embeddings and a trained first layer drift out of balance",
+        "inconclusive": "Whether embeddings and first layer stay in balance is undecided",
+    },
     source=SOURCE,
     provenance=PROTOTYPE,
     sweeps=(laws, step_sizes),

@@ -38,6 +38,16 @@ claim = Claim(
     title="An exact identity ties a word's score to its embedding, step by step",
     statement="s(T) − s(0) = |q|²[½(|ν(T)|² − |ν(0)|²) − I₁ − I₂] holds exactly for gradient "
     "descent.",
+    why="One step of gradient descent moves a word's embedding and score by the same gradients at "
+    "its contexts, so the score's gain is that of ½|q|²|ν|² less two terms that can be added "
+    "up along the way: I₁, because steps are finite, and I₂, because a word shares its context "
+    "with others. With momentum or Adam a step is not the gradient at the point where it "
+    "starts, and the identity breaks.",
+    finding={
+        "holds": "An exact identity ties a word's score to its embedding at every step",
+        "fails": "The identity of score and embedding is not exact",
+        "inconclusive": "Whether the identity of score and embedding is exact is undecided",
+    },
     source=SOURCE,
     provenance=PROTOTYPE,
     sweeps=(laws, optimizers),

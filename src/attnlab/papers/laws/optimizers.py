@@ -108,6 +108,15 @@ claim = Claim(
     title="Which optimiser keeps which law",
     statement="Descent, SGD, momentum and weight decay from zero keep the sum of scores, Adam does "
     "not; the exact identity is kept by descent and SGD alone.",
+    why="The sum of scores is linear in the steps: every rule that only adds gradients up keeps "
+    "it, momentum and weight decay from zero included. The identity is quadratic, and holds "
+    "under descent and SGD alone because it needs every step to be the gradient at the current "
+    "point. Adam rescales each coordinate by itself and keeps neither.",
+    finding={
+        "holds": "Descent and SGD keep both laws, momentum and decay one, Adam neither",
+        "fails": "Some optimiser keeps or breaks a law that it should not",
+        "inconclusive": "Which optimiser keeps which law is undecided",
+    },
     source=SOURCE,
     provenance=PROTOTYPE,
     sweeps=(optimizers,),

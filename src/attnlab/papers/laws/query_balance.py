@@ -48,6 +48,15 @@ claim = Claim(
     title="A trained query stays in balance with the keys and keeps its direction",
     statement="With a trained query, KᵀK − qqᵀ is conserved by the flow and Σκ exactly; from zero "
     "keys, q keeps its direction.",
+    why="A score is the product of query and key, so the flow adds the same to KᵀK as to qqᵀ. From "
+    "zero keys the query keeps its direction because keys first move along q and the query "
+    "then only along the keys. The sum of the keys stays because the gradients by all scores "
+    "of a softmax sum to zero.",
+    finding={
+        "holds": "A trained query keeps its direction and stays in balance with the keys",
+        "fails": "A trained query turns, or loses its balance with the keys",
+        "inconclusive": "Whether a trained query keeps its balance with the keys is undecided",
+    },
     source=SOURCE,
     provenance=PROTOTYPE,
     sweeps=(step_sizes,),

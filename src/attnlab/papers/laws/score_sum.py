@@ -44,6 +44,15 @@ claim = Claim(
     title="Descent conserves the sum of all scores",
     statement="With a frozen query, gradient descent never changes the sum of the scores of all "
     "words.",
+    why="The gradients by all scores sum to zero because a softmax does not change when the same "
+    "number is added to every score. With a frozen query a step of descent moves each score by "
+    "the same multiple of its gradient, so that their sum cannot move. Adam divides each "
+    "coordinate by a size of its own, and scaled differently the steps no longer cancel.",
+    finding={
+        "holds": "Gradient descent conserves the sum of all scores",
+        "fails": "Gradient descent does not conserve the sum of all scores",
+        "inconclusive": "Whether gradient descent conserves the sum of all scores is undecided",
+    },
     source=SOURCE,
     provenance=PROTOTYPE,
     sweeps=(laws,),

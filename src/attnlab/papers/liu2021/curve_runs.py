@@ -445,7 +445,8 @@ def learning_curve(
         )
 
     if not s.widen:
-        return _chosen(fit(s.sizes, s.step_sizes, s.weight_decays))
+        fits = fit(s.sizes, s.step_sizes, s.weight_decays)
+        return choose(fits, by=_criteria(fits))
     # One fit at a time: every size goes its own way, and all fits share one compiled program.
     model = learner.start(jax.random.split(key)[0])
     learner = replace(learner, start=lambda _: model)
@@ -461,17 +462,23 @@ def _widened(fit: Callable[[float, float], xr.Dataset], s: FitSettings) -> xr.Da
         if not further:
             break
         tried |= {pair: fit(*pair) for pair in further}
-    best = tried[min(tried, key=lambda pair: _rank(tried[pair]))]
-    return _chosen(best).assign(at_end=("size", [bool(_further(tried))]))
+    step, decay = _best(tried)
+    chosen = tried[step, decay].isel(step_size=0, weight_decay=0, drop=True)
+    tuned = {"step_size": step, "weight_decay": decay, "at_end": bool(_further(tried))}
+    return chosen.assign({name: ("size", [value]) for name, value in tuned.items()})
 
 
 def _further(tried: Mapping[tuple[float, float], xr.Dataset]) -> list[tuple[float, float]]:
     """The pairs next to the best one that have not been tried: beyond an end, or in a corner."""
-    step, decay = min(tried, key=lambda pair: _rank(tried[pair]))
+    step, decay = _best(tried)
     steps, decays = (sorted({pair[k] for pair in tried}) for k in (0, 1))
     pairs = [(value, decay) for value in _next_to(step, steps)]
     pairs += [(step, value) for value in _next_to(decay, decays)]
     return [pair for pair in pairs if pair not in tried]
+
+
+def _best(tried: Mapping[tuple[float, float], xr.Dataset]) -> tuple[float, float]:
+    return min(tried, key=lambda pair: _rank(tried[pair]))
 
 
 def _rank(fit: xr.Dataset) -> tuple[float, ...]:
@@ -483,10 +490,6 @@ def _rank(fit: xr.Dataset) -> tuple[float, ...]:
 def _criteria(fits: xr.Dataset) -> tuple[str, ...]:
     """Wrong validation labels where they are counted, and among equals the validation loss."""
     return ("valid_error", "valid_loss") if "valid_error" in fits else ("valid_loss",)
-
-
-def _chosen(fits: xr.Dataset) -> xr.Dataset:
-    return choose(fits, by=_criteria(fits))
 
 
 def _next_to(value: float, grid: Sequence[float]) -> list[float]:

@@ -142,6 +142,15 @@ claim = Claim(
     title="Depth costs little when the weights are known, and much when they are learned",
     statement="With known weights, three layers need at most four times the samples of one; "
     f"learned, three layers are hardly ever found with {MOST_WORDS}.",
+    why="With known weights a further layer adds one small matrix to what has to be learned. "
+    "Learned weights have to be found by descent, and depth makes that harder because every "
+    "layer reads what the one below has written: while the first attends to the wrong words, "
+    "the next has nothing right to attend to.",
+    finding={
+        "holds": "Depth costs little when the weights are known, and much when they are learned",
+        "fails": "Depth costs much even with known weights, or little with learned ones",
+        "inconclusive": "What depth costs in samples is undecided",
+    },
     source=Source("stated", PAPER, "sample complexity of several layers"),
     provenance=PROTOTYPE,
     sweeps=(

@@ -147,6 +147,15 @@ claim = Claim(
     statement="In a cluttered canvas a network that is shown only the digit's square needs at most "
     "a fifth of the images for an accuracy of 0.30; patch self-attention, told nothing, is right "
     "in 85 % with 1250.",
+    why="Shown only the digit's square, a network has 64 pixels to learn from instead of 576. A "
+    "network on all pixels has to learn every digit at every place, because it has other "
+    "weights at each of them. Patch attention shares its weights among all places, so that "
+    "what it learns of a digit at one place serves at all.",
+    finding={
+        "holds": "Knowing where the digit is saves images, and patch attention finds it out",
+        "fails": "On noisy digits the mask saves too little, or patch attention is not right",
+        "inconclusive": "What attention saves on noisy digits is undecided",
+    },
     source=Source("seen", PAPER, "noisy digits; here they are small and in clutter"),
     provenance=EARLY_SEEDS,
     sweeps=(digits,),

@@ -82,6 +82,14 @@ claim = Claim(
     title="A known gate that depends on the input is as good as a mask",
     statement="Known input-dependent gates on 4 of p features need a number of samples that does "
     "not grow with p.",
+    why="A gate that is zero on the irrelevant features removes them before any weight sees them; "
+    "what is left to learn is the same for every p. The gate's dependence on the input costs "
+    "nothing extra because it is known, too.",
+    finding={
+        "holds": "With a known gate, too, needed samples do not grow with the features",
+        "fails": "Even with a known gate needed samples grow with the features",
+        "inconclusive": "Whether needed samples grow with the features behind a known gate is undecided",
+    },
     source=SOURCE,
     provenance=PROTOTYPE,
     sweeps=(

@@ -77,6 +77,15 @@ claim = Claim(
     title="With learned self-attention, every local minimum is good",
     statement="With learned self-attention and 512 samples, every certified minimum is good in at "
     "least 90 % of the problems.",
+    why="When attention is learned, query, key, value and head multiply each other in the loss. A "
+    "start whose attention settles on the wrong words has its head fitted to what these words "
+    "offer, and can stay there: the gradient by the attention vanishes because every small "
+    "change of it makes the fitted head worse.",
+    finding={
+        "holds": "Learned self-attention has good minima only",
+        "fails": "Learned self-attention has bad minima",
+        "inconclusive": "Whether learned self-attention has bad minima is undecided",
+    },
     source=SOURCE,
     provenance=PROTOTYPE,
     sweeps=(minima,),

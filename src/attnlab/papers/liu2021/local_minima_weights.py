@@ -36,6 +36,15 @@ claim = Claim(
     title="With known weights of words, every local minimum is good",
     statement="With known weights of words (the head on x a, without w_V) and 128 samples, every "
     "certified minimum is good in at least 90 % of the problems.",
+    why="Known weights say how the words are mixed; the hidden units of the head must still find "
+    "their places among the mixed words, and some starts leave them in the wrong ones. Most "
+    "minima are good, and yet the statement fails because one bad minimum is enough to break "
+    "“every” for a whole problem.",
+    finding={
+        "holds": "With known weights of words, every local minimum is good in nearly all problems",
+        "fails": "Even with known weights of words, some problems have bad minima",
+        "inconclusive": "Whether every minimum is good with known weights of words is undecided",
+    },
     source=SOURCE,
     provenance=PROTOTYPE,
     sweeps=(minima,),

@@ -72,6 +72,15 @@ claim = Claim(
     title="Knowing a block that moves does not make needed samples flat",
     statement="If the relevant block moves with the input, even a model that knows where it is "
     "needs samples in proportion to p: the head must learn every place.",
+    why="To know where the block is tells a model which features count, and not what to do with "
+    "them there. The head has weights of its own for every place, and each place is seen in a "
+    "p-th of the samples only because the block moves, so that needed samples grow with p all "
+    "the same.",
+    finding={
+        "holds": "Knowing where a moving block is does not make needed samples flat",
+        "fails": "With a moving block known, needed samples hardly grow with the features",
+        "inconclusive": "Whether needed samples grow with a known moving block is undecided",
+    },
     source=Source("ours", note=f"a case in which the argument of {PAPER} gives no advantage"),
     provenance=PROTOTYPE,
     sweeps=(moving_block, static_mask),

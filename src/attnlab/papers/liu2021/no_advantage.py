@@ -57,6 +57,14 @@ claim = Claim(
     rank=6,
     title="Where attention cannot help, the measurement says so",
     statement="A wrong mask, and self-attention on an MLP's data, save no samples.",
+    why="Attention saves samples by taking work off the network, and here it takes none: a wrong "
+    "mask hides the features that matter, and an MLP as the teacher attends to nothing. It can "
+    "even cost samples, because what it adds has to be undone or learned.",
+    finding={
+        "holds": "Where attention cannot help, it saves no samples",
+        "fails": "Some samples are saved where attention cannot help",
+        "inconclusive": "Whether attention saves samples where it cannot help is undecided",
+    },
     source=Source("ours", note=f"cases in which the argument of {PAPER} gives no advantage"),
     provenance=PROTOTYPE,
     sweeps=(static_mask, self_attention),

@@ -51,7 +51,7 @@ _WIDEN = 3  # times that a grid of weight decays may go on: 0, 0.1, then 0.3, 0.
 _RELEVANT = (2, 4, 8)
 _DISTRIBUTIONS = ("correlated", "decaying", "heavy-tailed")
 # Times the seeds: showing that needed samples are flat takes more than showing growth.
-_MASK_SEEDS: dict[Scale, int] = {"quick": 3, "paper": 2}
+_MASK_SEEDS: dict[Scale, int] = {"quick": 4, "paper": 2}
 # A rank agreement's interval is over settings.
 _FAMILY_SEEDS: dict[Scale, int] = {"quick": 4, "paper": 16}
 WORD_SIZES: dict[Scale, tuple[int, ...]] = {
@@ -205,7 +205,7 @@ def _static_grid(scale: Scale, seeds: int) -> Grid:
     main = [("normal", 4, p) for p in FEATURES[scale]]
     # Runs that share a program (one p) lie apart, so that two processes do not compile the same one
     # at once.
-    family = [("normal", s, p) for s in _RELEVANT if s != 4 for p in ENDS[scale]]
+    family = [("normal", s, p) for s in _RELEVANT if s != 4 for p in FEATURES[scale]]
     family += [(inputs, 4, p) for inputs in _DISTRIBUTIONS for p in FEATURES[scale] if p > SMALLEST]
     for student, times in (("baseline", 1), ("known-attention", _MASK_SEEDS[scale])):
         for setting in main:

@@ -47,6 +47,15 @@ claim = Claim(
     title="Where one word matters, sparser attention is better: so it seems, and it is speed",
     statement="On a teacher that attends to one word, softmax at temperature 0.25 has at most "
     f"{_BETTER.threshold} of the error of softmax that trains {LONGER} times as long.",
+    why="A low temperature is a longer query: it changes where training starts and how large its "
+    "steps are, not what can be learned, because a trained query absorbs it. On this teacher "
+    "the best query is infinitely long, so that a head start shows for as long as training is "
+    "short. Softmax that trains longer gets to the same place.",
+    finding={
+        "holds": "Where one word matters, low temperature is better than more training",
+        "fails": "Low temperature wins by speed: softmax that trains longer does as well",
+        "inconclusive": "Whether low temperature beats longer training is undecided",
+    },
     source=SOURCE,
     provenance=EARLY_SEEDS,
     sweeps=(ladders,),

@@ -173,6 +173,15 @@ claim = Claim(
     statement="On a teacher that averages all words, and from a query that does not start there, "
     f"temperature 0.25 and sparsemax have at least {WORTHWHILE} times the error of softmax after "
     f"{_TRAINED} steps.",
+    why="From a long query sparse attention looks at one word of many, and the words that it "
+    "leaves out give it hardly any gradient. It starts far behind and yet can learn the even "
+    "weights, because a query near zero gives them under every one of these normalisers. With "
+    "enough steps it nearly gets there.",
+    finding={
+        "holds": "Where all words matter, sparse attention stays worse however long it trains",
+        "fails": "Where all words matter, sparse attention starts worse and nearly catches up",
+        "inconclusive": "Whether sparse attention stays worse where all words matter is undecided",
+    },
     source=SOURCE,
     provenance=EARLY_SEEDS,
     sweeps=(ladders, sparsity_map),

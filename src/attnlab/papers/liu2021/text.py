@@ -142,6 +142,14 @@ def claim_on(corpus: str) -> Claim:
         id="liu2021.text",
         rank=20,
         title="On sentiment text attention pooling saves no labels worth having",
+        why="Most sentences of sentiment text hold several words that tell the label, so that "
+        "their plain mean tells it, too. Attention can save only what a mean loses to the "
+        "other words, and that is little because telling words add up in a mean as well.",
+        finding={
+            "holds": "On sentiment text attention pooling saves no labels worth having",
+            "fails": "On sentiment text attention pooling saves labels",
+            "inconclusive": "Whether attention pooling saves labels on sentiment text is undecided",
+        },
         statement=f"Mean pooling needs less than {WORTHWHILE:g} times the labels of attention "
         f"pooling for the accuracy {where}.",
         source=Source("ours", note="a negative case, ordinary sentiment text"),

@@ -63,6 +63,15 @@ claim = Claim(
     statement="On the topic task mean pooling needs at least ten times the sentences of attention "
     "pooling for an accuracy of 0.9 if both are trained by Adam, and at most four times if both are "
     "trained by plain gradient descent.",
+    why="Under Adam rare words of the dictionary move as fast as topic words, because every "
+    "coordinate is divided by the size of its own gradients. A plain mean then drowns in words "
+    "that tell nothing, and attention can weigh them down. Under plain descent a word moves as "
+    "often as it occurs; rare words hardly move, and there is little to save.",
+    finding={
+        "holds": "Attention pooling saves many sentences under Adam, few under plain descent",
+        "fails": "What attention pooling saves does not depend on Adam as claimed",
+        "inconclusive": "What attention pooling saves, and under which optimiser, is undecided",
+    },
     source=Source("ours", note=f"the question of {PAPER}, on the task of Lu et al. (2021)"),
     provenance=PROTOTYPE,
     sweeps=(topic_pooling,),

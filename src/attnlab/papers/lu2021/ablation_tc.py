@@ -29,6 +29,15 @@ claim = Claim(
     title="Training keys and embeddings together is what makes it fast, linear head",
     statement="The loss falls fastest when both are trained, slower with frozen keys, slowest with "
     "frozen embeddings.",
+    why="With frozen keys attention never changes, and the topic word stays one of 21 in its "
+    "context; with frozen embeddings attention can only choose among the vectors that chance "
+    "has drawn. Together they are faster than either alone because each is a factor of the "
+    "other's gradient. A trained head changes the size of the gain and not the order.",
+    finding={
+        "holds": "Keys and embeddings learn fastest together, linear head",
+        "fails": "Training keys and embeddings together is not clearly fastest, linear head",
+        "inconclusive": "Whether keys and embeddings learn fastest together is undecided, linear head",
+    },
     source=Source("seen", PAPER, "section 5, ablations KF and EF"),
     provenance=PROTOTYPE,
     sweeps=(ablation,),

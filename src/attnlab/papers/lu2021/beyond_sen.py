@@ -180,6 +180,17 @@ claim = Claim(
     title="How far the relation reaches beyond the paper",
     statement="The score–norm relation is asked of heads, data, inputs and optimisers that the "
     "paper does not treat.",
+    why="The relation needs three things: steps along the gradient with a frozen query, other "
+    "words that weigh m, and a context of other words near zero. A setting breaks it as far as "
+    "it breaks one of them: a trained query, momentum, weight decay and Adam the first; a "
+    "small dictionary, several topic words in a sentence or contextual inputs the last. "
+    "Another head changes nothing, because the head appears in none of the three.",
+    finding={
+        "holds": "The relation survives every setting beyond the paper",
+        "fails": "The relation does not survive every setting beyond the paper",
+        "inconclusive": "How far the relation reaches beyond the paper is undecided",
+        "reported": "The relation survives another head and minibatches, not another optimiser",
+    },
     source=Source("ours", note=f"beyond the heads, data, inputs and optimisers of {PAPER}"),
     provenance=PROTOTYPE,
     sweeps=(beyond,),

@@ -28,7 +28,7 @@ from attnlab.papers import PROTOTYPE
 from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.figures import BAND
 from attnlab.papers.lu2021.settings import TopicSettings
-from attnlab.papers.lu2021.sweeps import ENOUGH, SMALL, WORK
+from attnlab.papers.lu2021.sweeps import ENOUGH, SMALL, WORK, fewer
 from attnlab.report import Figure, band_figure, heat_table, number, paths_figure
 
 if TYPE_CHECKING:
@@ -62,7 +62,9 @@ class Capacity(Table, label="capacity"):
 def _grid(scale: Scale, seeds: int) -> Grid:
     base = SMALL[scale] | {"record": "curves", "rows": 250}
     arms = {name: base | arm for name, arm in _ARMS.items()}
-    return Grid(arms, max(seeds, ENOUGH))
+    counts = dict.fromkeys(arms, max(seeds, ENOUGH))
+    # Only shown beside the others, not judged.
+    return Grid(arms, counts | {"linear from fixed W": fewer(scale, seeds)})
 
 
 def _measure(arms: Data) -> Data:
@@ -209,6 +211,16 @@ claim = Claim(
     title="Heads of low capacity end with higher scores, not with a stronger signal at equal loss",
     statement="Under the authors' settings the topic words' mean score ends highest with the fixed "
     "head, then linear, then two-layer; and so does the training signal |∂L/∂s| at equal loss.",
+    why="A head that cannot adapt leaves more of the work to attention, so that scores end higher "
+    "under it. At equal loss the signal is another matter: by the reduced model it is "
+    "proportional to 1 − a, and a head under which attention has risen further by then has the "
+    "weaker signal, because less is left to win. The authors' heads also start with weights of "
+    "different size, which alone decides part of the order.",
+    finding={
+        "holds": "Heads of low capacity end with higher scores and give a stronger signal",
+        "fails": "Low-capacity heads end with higher scores, not with a stronger signal",
+        "inconclusive": "Whether heads of low capacity give a stronger signal is undecided",
+    },
     source=Source("seen", PAPER, "section 5, heads of low capacity"),
     provenance=PROTOTYPE,
     sweeps=(capacity,),

@@ -150,6 +150,16 @@ claim = Claim(
     title="The context vector is the topic word's before the loss falls",
     statement="From small embeddings, the topic word makes up nearly all of its sentence's context "
     "vector while the loss has hardly begun to fall.",
+    why="All sentences with a topic word push its embedding the same way, while the pushes on "
+    "another word, which occurs with every label, nearly cancel. From tiny embeddings the "
+    "topic word is therefore soon far longer than its neighbours, and the context is made of "
+    "it because a mean of embeddings is dominated by the longest. The loss waits: it only "
+    "falls once the embedding is long in itself.",
+    finding={
+        "holds": "The topic word fills its context before the loss begins to fall",
+        "fails": "The loss falls before the topic word fills its context",
+        "inconclusive": "Whether the topic word fills its context before the loss falls is undecided",
+    },
     source=Source("stated", PAPER, "the topic word in the context vector"),
     provenance=_PILOT,
     sweeps=(reference, starts),

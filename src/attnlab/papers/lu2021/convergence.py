@@ -115,6 +115,14 @@ claim = Claim(
     title="Attention finds the words that matter",
     statement="After 5000 steps scores and norms tell topic words from all others, and the loss "
     "is near zero.",
+    why="Only topic words tell the label: the gradients of all their sentences add up, while those "
+    "of other words cancel because these occur with every label. What adds up grows, and since "
+    "score and norm promote each other, the topic words leave all others behind.",
+    finding={
+        "holds": "Attention finds the words that matter",
+        "fails": "Attention does not single out the words that matter",
+        "inconclusive": "Whether attention finds the words that matter is undecided",
+    },
     source=Source("stated", PAPER, "section 4, convergence to the topic words"),
     provenance=PROTOTYPE,
     sweeps=(reference, starts),

@@ -225,6 +225,17 @@ claim = Claim(
     title="Score and embedding promote each other, without a setback but under the two-layer head",
     statement="From small embeddings, a topic word's score and norm only ever rise; until the loss "
     "has halved, each rises slower where the other is frozen.",
+    why="Each of the two feeds the other because attention is a factor of the embedding's "
+    "gradient, and the embedding a factor of the score's: a higher score makes the embedding "
+    "grow faster, a longer embedding the score. Freeze one, and until the loss has halved the "
+    "other is slower. Never falling back is another matter: under the two-layer head all "
+    "topics share the hidden units, and while one topic starts to rise, words of another can "
+    "lose a little.",
+    finding={
+        "holds": "Score and norm of a topic word only rise, and each makes the other rise faster",
+        "fails": "Score and norm promote each other, but not without setbacks",
+        "inconclusive": "Whether score and norm only ever rise together is undecided",
+    },
     source=Source("stated", PAPER, "section 4, mutual promotion"),
     provenance=PROTOTYPE,
     sweeps=(reference, starts, ablation),

@@ -190,6 +190,16 @@ claim = Claim(
     title="The loss falls like 1/τ, the score grows like 2 log log τ",
     statement="Training converges to the topic word with certainty, and doubly logarithmically "
     "slowly.",
+    why="The better a sentence is classified the weaker is its gradient, because the slope of "
+    "cross-entropy is the probability that is still wrong. So the margin grows like log τ and "
+    "the loss falls like 1/τ. The norm grows with the margin, and by the score–norm relation "
+    "e^s grows like the norm squared: the score follows 2 log log τ, which is nearly standing "
+    "still.",
+    finding={
+        "holds": "The loss falls like 1/τ, the score grows only like 2 log log τ",
+        "fails": "Loss and score do not grow at the predicted rates",
+        "inconclusive": "At which rates loss and score change is undecided",
+    },
     source=Source("ours", note=f"the dynamics of {PAPER}, carried to their limit"),
     provenance=PROTOTYPE,
     sweeps=(asymptotics, training),

@@ -34,6 +34,15 @@ claim = Claim(
     title="The reduced model predicts training, fixed head",
     statement="Under the fixed head, one sentence per topic word, the word and m null words, "
     "predicts from the start alone what training on the whole data set will do.",
+    why="Among thousands of sentences the other words average out: their embeddings and scores "
+    "stay near zero, because they occur with every label. Then all sentences with the same "
+    "topic word are alike, and one sentence of that word and m null words has the gradient of "
+    "them all.",
+    finding={
+        "holds": "One sentence per topic word predicts training, fixed head",
+        "fails": "One sentence per topic word does not predict training, fixed head",
+        "inconclusive": "Whether one sentence per topic word predicts training is undecided, fixed head",
+    },
     source=Source("ours", note=f"the dynamics of {PAPER} reduced to the topic words"),
     provenance=PROTOTYPE,
     sweeps=(reference,),

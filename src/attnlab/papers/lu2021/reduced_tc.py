@@ -35,6 +35,16 @@ claim = Claim(
     title="The reduced model predicts training, linear head",
     statement="Under the linear head, one sentence per topic word, the word and m null words, "
     "predicts from the start alone what training on the whole data set will do.",
+    why="Among thousands of sentences the other words average out: their embeddings and scores "
+    "stay near zero, because they occur with every label. Then all sentences with the same "
+    "topic word are alike, and one sentence of that word and m null words has the gradient of "
+    "them all. A trained head starts steeply, and the small difference between the average and "
+    "the data moves the onset a little.",
+    finding={
+        "holds": "One sentence per topic word predicts onset and end of training, linear head",
+        "fails": "One sentence per topic word misses onset or end of training, linear head",
+        "inconclusive": "Whether one sentence per topic word predicts training is undecided, linear head",
+    },
     source=Source("ours", note=f"the dynamics of {PAPER} reduced to the topic words"),
     provenance=PROTOTYPE,
     sweeps=(reference,),

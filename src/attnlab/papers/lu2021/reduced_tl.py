@@ -97,6 +97,16 @@ claim = Claim(
     title="The reduced model predicts training, two-layer head",
     statement="Under the two-layer head, one sentence per topic word, the word and m null words, "
     "predicts from the start alone what training on the whole data set will do.",
+    why="Among thousands of sentences the other words average out: their embeddings and scores "
+    "stay near zero, because they occur with every label. Then all sentences with the same "
+    "topic word are alike, and one sentence of that word and m null words has the gradient of "
+    "them all. Hidden ReLU units have kinks: where two of them are nearly tied, the small "
+    "difference between average and data decides which one wins, and the run ends elsewhere.",
+    finding={
+        "holds": "One sentence per topic word predicts most runs of a two-layer head",
+        "fails": "One sentence per topic word misses too many runs of a two-layer head",
+        "inconclusive": "Whether one sentence per topic word predicts two-layer heads is undecided",
+    },
     source=Source("ours", note=f"the dynamics of {PAPER} reduced to the topic words"),
     provenance=PROTOTYPE,
     sweeps=(two_layer,),

@@ -135,6 +135,16 @@ claim = Claim(
     title="A word's score determines the norm of its embedding",
     statement="Along training, s + (e^s − 1)/m = ½|q|²(|ν|² − |ν₀|²) for every topic word, "
     "whatever the head.",
+    why="A word's embedding and its score are moved by the same forces, the gradients at the "
+    "contexts of its sentences: the embedding by the force itself, the score by the part of it "
+    "along the embedding. What lengthens the embedding therefore raises the score, by an "
+    "amount that only |q|² and the attention decide, because the other words of many sentences "
+    "average out. The head acts through the forces alone, and drops out.",
+    finding={
+        "holds": "A word's score determines the norm of its embedding",
+        "fails": "A word's score does not determine the norm of its embedding, within the bounds",
+        "inconclusive": "Whether a word's score determines the norm of its embedding is undecided",
+    },
     source=Source("stated", PAPER, "section 4, score and embedding norm"),
     provenance=PROTOTYPE,
     sweeps=(reference,),

@@ -63,6 +63,15 @@ claim = Claim(
     title="The relation survives embeddings that start large",
     statement="With initial embeddings of standard deviation 0.1 the relation holds once |ν₀|² is "
     "kept in it.",
+    why="The relation adds up motion from the start, so that it fixes how much |ν|² has gained and "
+    "not |ν|² itself. A word that starts long keeps |ν₀|² in it for all of training because "
+    "the constant of an integral never goes away; left out, it puts the word on the wrong "
+    "curve.",
+    finding={
+        "holds": "The relation survives large initial embeddings, once |ν₀|² is kept",
+        "fails": "From large initial embeddings the relation breaks, even with |ν₀|²",
+        "inconclusive": "Whether the relation survives large initial embeddings is undecided",
+    },
     source=Source("rebuilt", PAPER, "the relation from larger embeddings, those of the ablations"),
     provenance=PROTOTYPE,
     sweeps=(starts,),

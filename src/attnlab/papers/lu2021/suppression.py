@@ -234,6 +234,15 @@ claim = Claim(
     title="Misaligned words are suppressed first",
     statement="A topic word whose initial embedding points away from its label first loses score "
     "and norm together, before both rise.",
+    why="While a word's embedding points away from its label, more attention to it raises the "
+    "loss, so descent lowers its score. It also turns the embedding round, which first gets "
+    "shorter because the wrong part has to be lost before the right one grows. Then the word "
+    "rises like every other.",
+    finding={
+        "holds": "Words that point away from their label first lose score and norm",
+        "fails": "Misaligned words are not suppressed first, or alignment does not predict which",
+        "inconclusive": "Whether misaligned words are suppressed first is undecided",
+    },
     source=Source("seen", PAPER, "mutual suppression"),
     provenance=PROTOTYPE,
     sweeps=(starts, reference),

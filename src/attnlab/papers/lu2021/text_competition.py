@@ -124,6 +124,16 @@ def claim_on(corpus: str) -> Claim:
         statement="Where two words of different classes stand in one sentence and the purer one has "
         "the smaller pull, purity times frequency, the other one leads at first; by the best "
         "validation loss the purer one does. Where pull and purity agree, the purer word leads.",
+        why="At first the gradient by a score is a sum over all sentences with the word, so that "
+        "the frequent word leads even if it is less pure. Its sentences are soon fitted and "
+        "stop pulling, because the gradient of a sentence is the probability that is still "
+        "wrong; the purer word goes on and takes the lead.",
+        finding={
+            "holds": "Of two competing words the frequent one leads first, the purer one later",
+            "fails": "Frequency and purity do not decide which of two competing words leads",
+            "inconclusive": "Which of two competing words leads, and when, is undecided",
+            "reported": "Which of two competing words leads on this text, and when",
+        },
         source=Source("seen", PAPER, "section 5, words that compete; the shares of pairs are ours"),
         provenance=PILOT,
         sweeps=(text_sweep(corpus),),

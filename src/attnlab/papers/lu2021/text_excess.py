@@ -64,6 +64,16 @@ def claim_on(corpus: str) -> Claim:
         title="The words attended to are purer than chance makes them",
         statement="At the best validation loss the top-attended word's purity exceeds a "
         "label-permutation null by far.",
+        why="Purity alone proves little, because rare words are pure by chance and attention would "
+        "find them with meaningless labels, too. Shuffled labels keep every word's frequency "
+        "and destroy what it tells; what purity exceeds them by is what attention has learned "
+        "of the labels.",
+        finding={
+            "holds": "The words attended to are purer than chance makes them",
+            "fails": "The words attended to are hardly purer than chance makes them",
+            "inconclusive": "Whether attended words are purer than by chance is undecided",
+            "reported": "How far the attended words of this text are purer than by chance",
+        },
         source=Source("ours", note=f"{PAPER} report purity, not its excess over chance"),
         provenance=PROTOTYPE,
         sweeps=(text_sweep(corpus),),

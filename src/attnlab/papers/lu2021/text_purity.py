@@ -83,6 +83,15 @@ def claim_on(corpus: str) -> Claim:
         title="Along training attention goes to purer and rarer words",
         statement="The purity of the top-attended word of a sentence rises along training, and "
         "its frequency falls; at the best validation loss it is a word that tells the class.",
+        why="The gradients of a word that occurs with one label add up, those of a word with many "
+        "labels cancel, so that attention moves toward purer words. These are rarer words as "
+        "well, because a word in a few sentences is often pure by chance alone.",
+        finding={
+            "holds": "Along training attention goes to purer and rarer words",
+            "fails": "Attention does not go to purer and rarer words along training",
+            "inconclusive": "Whether attention goes to purer and rarer words is undecided",
+            "reported": "How pure and how frequent the attended words of this text are",
+        },
         source=TEXT_SOURCE,
         provenance=PROTOTYPE,
         sweeps=(text_sweep(corpus),),

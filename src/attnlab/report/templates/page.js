@@ -7,6 +7,7 @@
   const toLight = Object.fromEntries(Object.entries(palette).map(([light, dark]) => [dark, light]));
   const systemDark = matchMedia("(prefers-color-scheme: dark)");
   const handheld = matchMedia("(pointer: coarse), (max-width: 560px)");
+  const still = matchMedia("(prefers-reduced-motion: reduce)");
   const figures = [...document.querySelectorAll("[data-figure]")].map((element) => ({
     element,
     spec: null,
@@ -59,7 +60,7 @@
   function draw(figure) {
     if (figure.drawn) return;
     figure.drawn = true;
-    if (figure.plot) {
+    if (figure.plot && typeof Plotly !== "undefined") {
       try {
         const { data, layout } = specOf(figure).plotly;
         figure.dark = isDark();
@@ -68,9 +69,16 @@
           shown.layout.dragmode = false; // a finger on the figure scrolls the page
           shown.layout.height += 64; // and the legend needs more than one line
         }
-        Plotly.newPlot(figure.plot, shown.data, shown.layout, config);
+        figure.element.dataset.drawn = ""; // from here on the drawing that stands still is hidden
+        Plotly.newPlot(figure.plot, shown.data, shown.layout, config).then(() => {
+          const button = figure.element.querySelector("[data-play]");
+          if ("plays" in figure.element.dataset && !still.matches) {
+            play(figure, button, figure.element.querySelector("[data-frame]"));
+          }
+        });
       } catch (error) {
         figure.drawn = false;
+        delete figure.element.dataset.drawn;
         figure.plot.textContent = `This figure could not be drawn: ${error.message}`;
         console.error(error);
       }
@@ -115,21 +123,40 @@
     const remark = `# 6 significant digits. ${note}`.trim();
     return [remark, ...rows.map((row) => row.map(cell).join(","))].join("\r\n") + "\r\n";
   }
-  function saveText(name, text) {
+  const saveText = (name, text) => saveBlob(name, new Blob([text], { type: "text/csv;charset=utf-8" }));
+  function saveBlob(name, blob) {
     const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
+    link.href = URL.createObjectURL(blob);
     link.download = name;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
+  // A table has no drawing of the script's: its image stands among the data.
+  async function saveStill(text, format, filename) {
+    const source = new Blob([text], { type: "image/svg+xml;charset=utf-8" });
+    if (format === "svg") return saveBlob(`${filename}.svg`, source);
+    const image = new Image();
+    image.src = URL.createObjectURL(source);
+    await image.decode();
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [2 * image.naturalWidth, 2 * image.naturalHeight];
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    URL.revokeObjectURL(image.src);
+    canvas.toBlob((blob) => saveBlob(`${filename}.png`, blob), "image/png");
+  }
   async function save(figure, format) {
     const filename = figure.element.dataset.figure;
-    if (format === "csv") return saveText(`${filename}.csv`, csvOf(specOf(figure)));
+    const spec = specOf(figure);
+    if (format === "csv") return saveText(`${filename}.csv`, csvOf(spec));
+    if (spec.still) return saveStill(spec.still, format, filename);
     const image = imageOf(figure);
     const size = { width: 900, height: image.layout.height, scale: format === "png" ? 2 : 1 };
     return Plotly.downloadImage({ ...image, config }, { format, filename, ...size });
   }
 
+  // What a reader has chosen is printed as it is, all else as the drawing that stands still.
+  const touch = ({ element }) => (element.dataset.touched = "");
+  const touchedOnes = () => figures.filter(({ element, plot }) => plot && "touched" in element.dataset);
   function choose(figure, choice) {
     const traces = figure.plot.data;
     const visible = traces.map(({ meta, visible }) => {
@@ -184,11 +211,16 @@
       button.addEventListener("click", () => save(figure, button.dataset.save))
     );
     const select = element.querySelector("[data-choice]");
-    select?.addEventListener("change", () => (draw(figure), choose(figure, Number(select.value))));
+    select?.addEventListener("change", () => {
+      draw(figure);
+      touch(figure);
+      choose(figure, Number(select.value));
+    });
     const slider = element.querySelector("[data-frame]");
     const button = element.querySelector("[data-play]");
     slider?.addEventListener("input", () => {
       draw(figure);
+      touch(figure);
       stop(figure, button);
       showFrame(figure, Number(slider.value));
     });
@@ -243,16 +275,79 @@
     printing = true;
     folded.forEach((fold) => (fold.open = true));
     shadedOnes().forEach((figure) => showFrame(figure, Number(sliderOf(figure).max))); // paper has the last step
-    drawAll();
     retheme();
-    figures.forEach(({ plot }) => plot && Plotly.relayout(plot, { width: PRINTED_WIDTH, autosize: false }));
+    touchedOnes().forEach(({ plot }) => Plotly.relayout(plot, { width: PRINTED_WIDTH, autosize: false }));
   });
   addEventListener("afterprint", () => {
     printing = false;
     shadedOnes().forEach((figure) => showFrame(figure, Number(sliderOf(figure).value)));
     retheme();
-    figures.forEach(({ plot }) => plot && Plotly.relayout(plot, { width: null, autosize: true }));
+    touchedOnes().forEach(({ plot }) => Plotly.relayout(plot, { width: null, autosize: true }));
   });
+
+  // What a term means, where it is pointed at or reached by keyboard.
+  const tip = document.getElementById("tip");
+  function explain({ target }) {
+    const marked = target.closest?.("[data-term]");
+    if (!tip || !marked) return hideTip();
+    const found = marked.dataset.term.split(" ").map((name) => document.getElementById(`about-${name}`));
+    tip.replaceChildren(...found.filter(Boolean).map((element) => element.cloneNode(true)));
+    tip.querySelectorAll("[id]").forEach((element) => element.removeAttribute("id"));
+    tip.hidden = false;
+    marked.setAttribute("aria-describedby", "tip");
+    const place = marked.getBoundingClientRect();
+    const left = Math.min(Math.max(8, place.left), innerWidth - tip.offsetWidth - 8);
+    const above = place.bottom + tip.offsetHeight + 12 > innerHeight;
+    tip.style.left = `${left + scrollX}px`;
+    tip.style.top = `${scrollY + (above ? place.top - tip.offsetHeight - 6 : place.bottom + 6)}px`;
+  }
+  function hideTip() {
+    if (!tip || tip.hidden) return;
+    tip.hidden = true;
+    document.querySelectorAll("[aria-describedby=tip]").forEach((one) => one.removeAttribute("aria-describedby"));
+  }
+  if (tip) {
+    document.addEventListener("mouseover", explain);
+    document.addEventListener("focusin", explain);
+    document.addEventListener("keydown", ({ key }) => key === "Escape" && hideTip());
+  }
+
+  // A line of a derivation lights its curve.
+  function light(figure, name) {
+    if (!figure?.plot || !figure.drawn) return;
+    const opacity = figure.plot.data.map((trace) => (!name || trace.name === name ? 1 : 0.15));
+    Plotly.restyle(figure.plot, { opacity });
+  }
+  document.querySelectorAll("[data-lights]").forEach((line) => {
+    const figure = figures.find(({ element }) => element.dataset.figure === line.dataset.of);
+    const on = () => light(figure, line.dataset.lights);
+    const off = () => light(figure, "");
+    line.addEventListener("mouseenter", on);
+    line.addEventListener("focusin", on);
+    line.addEventListener("mouseleave", off);
+    line.addEventListener("focusout", off);
+  });
+
+  // The ledger: what is asked for stays, the rest is hidden.
+  const ledger = document.querySelector("[data-ledger]");
+  if (ledger) {
+    const rows = [...ledger.querySelectorAll("[data-row]")];
+    const filters = [...document.querySelectorAll("[data-filter]")];
+    const search = document.querySelector("[data-search]");
+    const filter = () => {
+      const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+      rows.forEach((row) => {
+        const text = row.textContent.toLowerCase();
+        const fits = filters.every(({ value, dataset }) => !value || row.dataset[dataset.filter] === value);
+        row.hidden = !(fits && words.every((word) => text.includes(word)));
+      });
+      const shown = rows.filter((row) => !row.hidden).length;
+      document.querySelector("[data-shown]").textContent = `${shown} of ${rows.length}`;
+    };
+    filters.forEach((select) => select.addEventListener("change", filter));
+    search.addEventListener("input", filter);
+    filter();
+  }
 
   // In view first; the others one by one when the browser has time, so that searching and printing find them.
   count();
