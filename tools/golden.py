@@ -109,28 +109,20 @@ def _column(cells: list[str]) -> dict[str, Any]:
     }
 
 
-def figures_by_claim(page: str, ids: list[str]) -> dict[str, list[str]]:
-    """Which figures stand in which section of a page; ``ids`` are those of the sections."""
-    places = sorted((page.find(f'<section id="{name}"'), name) for name in ids)
-    ends = [start for start, _ in places[1:]] + [len(page)]
-    found: dict[str, list[str]] = {}
-    for (start, name), end in zip(places, ends, strict=True):
-        found[name] = [
-            part.partition('"')[0] for part in page[start:end].split('data-figure="')[1:]
-        ]
-    return found
+def figures_of(page: str) -> list[str]:
+    """Which figures stand on a page."""
+    return [part.partition('"')[0] for part in page.split('data-figure="')[1:]]
 
 
 def of_claims(folder: Path) -> dict[str, dict[str, Any]]:
     """Every claim of a folder that ``attnlab reproduce`` wrote, with its figures."""
     entries = json.loads((folder / "record.json").read_text("utf-8"))["content"]["claims"]
-    page = (folder / "report.html").read_text("utf-8")
-    figures = figures_by_claim(page, [entry["id"] for entry in entries])
     found = {}
     for entry in entries:
+        page = (folder / "claims" / f"{entry['id']}.html").read_text("utf-8")
         tables = {
             name: fingerprint_of_csv(folder / "figures" / f"{name}.csv")
-            for name in figures[entry["id"]]
+            for name in figures_of(page)
         }
         found[entry["id"]] = fingerprint_of_claim(entry) | {"figures": tables}
     return found

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from attnlab.models import WordAttention, WordAttentionConfig, attention_of
     from attnlab.papers.lu2021.settings import TopicSettings
     from attnlab.questions._dynamics import reduced_prediction
+    from attnlab.questions._figure import figure
     from attnlab.questions.texts import study_texts
     from attnlab.sweeps import Plan, run_plan
     from attnlab.training import Adam, GradientDescent, GradientFlow, Trajectory, train, train_model
@@ -74,6 +75,7 @@ _ROOMS = {
     "load_classifier": "estimators",
     "TopicSettings": "papers.lu2021.settings",
     "reduced_prediction": "questions._dynamics",
+    "figure": "questions._figure",
     "study_texts": "questions.texts",
     "Plan": "sweeps",
     "run_plan": "sweeps",
@@ -139,6 +141,7 @@ __all__ = [  # noqa: RUF022  (in the order of the rooms)
     "load_classifier",
     "TopicSettings",
     "reduced_prediction",
+    "figure",
     "study_texts",
     "Plan",
     "run_plan",

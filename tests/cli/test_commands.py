@@ -81,8 +81,9 @@ def test_from_the_command_to_the_page_and_again(name: str, call: Call, home: Pat
     line = [name, *LINES.get(name, "").split(), "--processes", "0", "--out", name]
     code, out, err = call(*line)
     assert code in (0, 3), err  # two seeds may contradict what eight do not
-    assert out.rstrip().endswith(f"page: {name}/report.html")
-    page = home / name / "report.html"
+    file = "index.html" if name == "reproduce" else "report.html"
+    assert out.rstrip().endswith(f"page: {name}/{file}")
+    page = home / name / file
     drawn = page.read_text("utf-8")
     assert f"attnlab {name}" in drawn
     assert "cannot be drawn" not in drawn

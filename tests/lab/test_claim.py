@@ -1,6 +1,5 @@
 """Verdict logic: every branch of it, on numbers whose verdict is known."""
 
-import html
 import json
 import math
 import re
@@ -10,6 +9,7 @@ from typing import Literal, cast
 import numpy as np
 import pytest
 import xarray as xr
+from markupsafe import escape
 
 from attnlab._errors import AttnlabError
 from attnlab.cli._commands import show
@@ -304,7 +304,7 @@ def test_a_figure_that_raises_is_replaced_by_a_notice_on_the_page(tmp_path):
     done = reproduce([claim], tmp_path / "out", processes=0)
     assert done.content["claims"][0]["verdict"] == "holds"
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
-    notice = html.escape("The figures cannot be drawn: KeyError: 'tyo' (test_claim.py, line ")
+    notice = str(escape("The figures cannot be drawn: KeyError: 'tyo' (test_claim.py, line "))
     assert notice in page
     assert "data-figure=" not in page
 

@@ -1,5 +1,6 @@
 """Learning curves on a teacher: against direct fits, and models that are written out."""
 
+import re
 from dataclasses import replace
 
 import equinox as eqx
@@ -31,6 +32,8 @@ from attnlab.papers.liu2021.curve_runs import (
     make_student,
 )
 from attnlab.papers.liu2021.curve_settings import STUDENTS, TEACHERS, FitSettings, SampleSettings
+from attnlab.papers.liu2021.point_runs import find_points
+from attnlab.papers.liu2021.point_settings import PointSettings
 from attnlab.sweeps import RunContext
 
 pytestmark = pytest.mark.slow
@@ -262,3 +265,30 @@ def test_widening_fits_the_same_models_and_a_run_alone_is_the_run_in_a_batch():
     np.testing.assert_array_equal(whole.error, singly.error)
     alone = fit_curve(teacher, student, replace(plain, widen=2, sizes=(40,), drawn=40), key=key)
     np.testing.assert_array_equal(singly.error[1:], alone.error)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: FitSettings(widen=-1), "widen=-1: expected at least 0"),
+        (lambda: SampleSettings(kept=0.0), "kept=0.0: expected a share above 0 and up to 1"),
+        (
+            lambda: PointSettings(model="self-attention", inputs="uniform"),
+            "inputs='uniform', sharpness=4 with model='self-attention': other than 'normal'",
+        ),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(make, message):
+    with pytest.raises(AttnlabError, match=re.escape(message)):
+        make()
+
+
+def test_the_known_gate_has_minima_under_other_inputs_and_activations():
+    """Another distribution is another problem, and the error at the found minimum is small."""
+    settings = PointSettings(model="known-attention", starts=1, scales=(1.0,), test_points=500)
+    usual, other = (
+        find_points(replace(settings, inputs=inputs), _HERE) for inputs in ("normal", "rademacher")
+    )
+    assert usual.kind.values.tolist() == other.kind.values.tolist() == ["minimum"]
+    assert float(other.error[0]) < 0.1
+    assert float(usual.error[0]) != float(other.error[0])

@@ -121,6 +121,14 @@ def test_every_symbol_of_a_derivation_is_in_the_glossary():
                     assert _term(symbol), f"{derivation.id}: {latex}"
 
 
+def test_every_greek_letter_of_a_claim_is_in_the_glossary():
+    known = "".join(term.symbol for term in TERMS)
+    for claim in CLAIMS.values():
+        criteria = " ".join(criteria_of(claim))
+        text = " ".join([claim.statement, claim.how_measured, claim.why, criteria, *claim.notes])
+        assert set(re.findall("[α-ωΑ-Ω∇ℓ]", text)) <= set(known), claim.id
+
+
 def test_a_derivation_is_of_a_claim():
     assert {derivation.id for derivation in DERIVATIONS} <= set(CLAIMS)
     assert BOOK.derivations == DERIVATIONS

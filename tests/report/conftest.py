@@ -49,7 +49,7 @@ def judged(name: str, verdict: str, expected: str, word: str = "plain", **more: 
     return Section(name, verdict=verdict, expected=expected, **(given | more))
 
 
-@pytest.fixture(name="judged")
+@pytest.fixture(scope="session", name="judged")
 def judged_maker():
     """Makes sections with a verdict."""
     return judged

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -76,5 +74,6 @@ def test_words_of_data_are_escaped_on_the_page_and_in_the_files(tmp_path):
     page = Page("Images", "", sections=(Section(id="a", title="A", figures=(figure(),)),))
     assert EVIL not in render(page)
     write_folder(page, tmp_path)
-    stored = json.loads((tmp_path / "figures" / "pictures.json").read_text("utf-8"))
-    assert "<img" not in json.dumps(stored)
+    stored = (tmp_path / "figures" / "pictures.svg").read_text("utf-8")
+    assert "<img" not in stored
+    assert "&lt;img" in stored

@@ -86,7 +86,8 @@ def test_a_narrow_dark_page_fits_and_prints_light(browser, path):
     browser.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert browser.evaluate(f"{plot}.layout.paper_bgcolor") == "#ffffff"
     assert browser.evaluate(f"{plot}.querySelector('.main-svg').clientWidth") == 660
-    browser.call("Emulation.setEmulatedMedia", media="print")
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.call("Emulation.setEmulatedMedia", media="print", features=dark)
     shown = "getComputedStyle(document.querySelector('#figure-{} .{}')).display"
     assert browser.evaluate(shown.format("theory", "plot")) != "none"
     assert browser.evaluate(shown.format("theory", "still")) == "none"
@@ -94,7 +95,7 @@ def test_a_narrow_dark_page_fits_and_prints_light(browser, path):
     assert browser.evaluate(shown.format("band", "still")) != "none"
     ink = "getComputedStyle(document.querySelector('#figure-band .still text')).fill"
     assert browser.evaluate(ink) == "rgb(90, 99, 115)"  # MUTED, as on white
-    browser.call("Emulation.setEmulatedMedia", media="")
+    browser.call("Emulation.setEmulatedMedia", media="", features=dark)
     browser.evaluate("dispatchEvent(new Event('afterprint'))")
     assert browser.evaluate(f"{plot}.querySelector('.main-svg').clientWidth") < 360
     assert browser.evaluate(f"{plot}.layout.paper_bgcolor") == "#171b22"
@@ -105,7 +106,9 @@ def test_without_its_script_every_figure_stands_still(browser, path, tmp_path, e
     page = tmp_path / "still.html"
     page.write_text(re.sub(r"<script>.*?</script>", "", path.read_text("utf-8"), flags=re.DOTALL))
     browser.call("Page.navigate", url=page.as_uri())
-    browser.wait_for("document.readyState === 'complete' && document.querySelector('.still')")
+    browser.wait_for(
+        "document.readyState === 'complete' && document.querySelector('.still') !== null"
+    )
     drawn = browser.evaluate(
         "[...document.querySelectorAll('.canvas')].map((canvas) => {"
         "const [box, still] = [canvas, canvas.querySelector('svg')].map((e) => e.getBoundingClientRect());"

@@ -124,7 +124,7 @@ def carry_out(
         print_json(experiment.as_json(record))
     elif not quiet:
         show(experiment.bound(settings).shown(record))
-        typer.echo(f"page: {record.folder / 'report.html'}")
+        typer.echo(f"page: {record.page}")
     if not record.ok:
         typer.echo(f"attnlab: {experiment.failed_runs(record)}", err=True)
         raise typer.Exit(1)

@@ -18,13 +18,25 @@ def report(
     details: Annotated[
         bool, typer.Option("--details", help="Print all numbers of the record, too.")
     ] = False,
+    single: Annotated[
+        bool,
+        typer.Option(
+            "--single", help="Write one file, report.html, where there would be a folder of pages."
+        ),
+    ] = False,
+    pdf: Annotated[
+        bool,
+        typer.Option("--pdf", help="Write every figure as PDF, too (needs the plot extra)."),
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Draw the page again from the stored record; nothing is computed.
+    """Draw the pages and figures again from the stored record; nothing is computed.
 
-    Example:
+    Examples:
 
         attnlab report results --details
+
+        attnlab report results --single
     """
     record = al.lab.read_record(folder)
     known = questions()
@@ -34,7 +46,7 @@ def report(
             f"command; expected one of {', '.join(known)}"
         )
     experiment = known[record.experiment]
-    page = al.lab.write_page(experiment, record)
+    page = al.lab.write_page(experiment, record, single=single, pdf=pdf)
     if not quiet:
         show(experiment.details(record) if details else ())
         typer.echo(f"page: {page}")

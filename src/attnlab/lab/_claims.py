@@ -217,9 +217,10 @@ class Claims(Experiment[ClaimSettings]):
 
     def book(self, record: Record) -> Book | None:
         """What is told around the claims, with the numbers of this record."""
-        if self.told is None:
+        entries = _by_id(record)
+        if self.told is None or not set(entries) & set(self.known()):
             return None
-        book, entries = self.told(), _by_id(record)
+        book = self.told()
 
         def filled(texts: Sequence[str]) -> tuple[str, ...]:
             return tuple(fill(text, entries) for text in texts)

@@ -40,7 +40,8 @@ class Record:
     - ``experiment``: its name; ``data``: the measured data sets by name;
     - ``about``: title, question, ``summary``, ``cards``, ``settings``, ``absent``, command and
       provenance, and ``stale``, in words, where other code made some of the stored runs;
-    - ``content``: what else the experiment answers, such as the verdicts of claims.
+    - ``content``: what else the experiment answers, such as the verdicts of claims;
+    - ``page``: the file that `run` wrote for a reader to open.
     """
 
     experiment: str
@@ -50,6 +51,7 @@ class Record:
     content: dict[str, Any] = field(default_factory=dict)
     interrupted: bool = False
     ok: bool = True
+    page: Path | None = None
 
     @property
     def cards(self) -> tuple[Card, ...]:
@@ -112,8 +114,7 @@ def run(
         save_record(out, RECORD, SCHEMA, stored, data)
         ok = all(each.ok for each in bench.results)
         record = Record(experiment.name, out, data, about, content, ok=ok)
-        write_page(experiment, record)
-        return record
+        return replace(record, page=write_page(experiment, record))
 
 
 def _about(experiment: Experiment[Any], answers: Answers, command: str) -> dict[str, Any]:
@@ -166,11 +167,13 @@ def _text_of(value: Any) -> str:
     return number(value) if value is None or isinstance(value, bool) else str(value)
 
 
-def write_page(experiment: Experiment[Any], record: Record, *, single: bool = False) -> Path:
+def write_page(
+    experiment: Experiment[Any], record: Record, *, single: bool = False, pdf: bool = False
+) -> Path:
     """Write the page, or the first page of a site unless ``single``, and each figure's drawing and
-    data in ``figures/``.
+    data in ``figures/``; ``pdf``: as PDF, too.
     """
-    return write_folder(_page_of(experiment, record), record.folder, single=single)
+    return write_folder(_page_of(experiment, record), record.folder, single=single, pdf=pdf)
 
 
 def _page_of(experiment: Experiment[Any], record: Record) -> Page:

@@ -102,6 +102,7 @@ _TRAINING = (
         "Dimension: how many numbers an embedding has, or how many hidden units a network.",
     ),
     Term("J", "J", "Topics: how many there are."),
+    Term("N", "N", "Normal distribution: with mean and variance in brackets."),
 )
 
 _SAMPLES = (
@@ -120,6 +121,14 @@ _SAMPLES = (
     Term("σ", r"\sigma", "Standard deviation, or norm: of the noise; of logits, their norm."),
     Term("δ", r"\delta", "Rounding: eigenvalues that are closer to 0 than this count as flat."),
     Term("Σ", r"\Sigma", "Covariance, or sum: of the inputs; before a term, its sum."),
+    Term("∇", r"\nabla", "Gradient: the derivatives by all weights."),
+    Term(
+        "β", r"\beta", "Factor: of the lower bound on entropy, the smaller the longer the logits."
+    ),
+    Term("S", "S", "Number of steps: how long a variant is trained."),
+    Term("w_V", "w_V", "Value matrix: what attention mixes are the words times this matrix."),
+    Term("d_q", "d_q", "Size of queries and keys: how many numbers each has, in self-attention."),
+    Term("d_v", "d_v", "Size of values: how many numbers the value of a word has."),
     Term("H", "H", "Hessian: the matrix of second derivatives of the loss by all weights."),
 )
 

@@ -53,6 +53,7 @@ from attnlab.report._words import (
 )
 
 if TYPE_CHECKING:
+    from attnlab.report._drawing import Drawing
     from attnlab.report._html import render
     from attnlab.report._site import csv_of, write_folder
     from attnlab.report._svg import svg
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Card",
     "DotRow",
+    "Drawing",
     "Figure",
     "Page",
     "Section",
@@ -77,6 +79,7 @@ __all__ = [
 
 # What typesets and writes pages is imported when it is used: a list of commands needs none of it.
 _LATER = {
+    "Drawing": "_drawing",
     "csv_of": "_site",
     "mathml": "_typeset",
     "render": "_html",

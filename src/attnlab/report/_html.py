@@ -73,7 +73,7 @@ def render(page: Page) -> str:
     return engine().render(
         "report.html",
         page=page,
-        policy=_policy(*scripts.values()),
+        policy=Markup(_policy(*scripts.values())),
         style=Markup(style()),
         **{name: Markup(text) for name, text in scripts.items()},
     )
@@ -110,6 +110,7 @@ class Engine:
             "slug": lambda words: words.replace(" ", "-"),
             "steps": _steps,
             "svg": lambda figure: Markup(svg(figure)),
+            "title": Glossary(()).typeset,
             "typeset": glossary.typeset,
         }
         self.environment.globals |= {

@@ -27,6 +27,7 @@ from attnlab._places import (
 )
 from attnlab.report._html import Engine, asset, render, style
 from attnlab.report._page import Figure, Page, Section
+from attnlab.report._pdf import pdf as pdf_of
 from attnlab.report._story import Book, Chapter, Derivation, Story, Term
 from attnlab.report._svg import svg
 from attnlab.report._typeset import Glossary
@@ -38,6 +39,7 @@ _POLICY = (
     "img-src 'self' file: data: blob:; base-uri 'none'; form-action 'none'"
 )
 _REFUTED = ("fails", "inconclusive")
+_FRONT_HEIGHT = 400
 _PLOTLY = "plotly-cartesian.min.js"
 _USED = re.compile(r'data-term="([^"]*)"')
 _TERMS = "<!-- terms -->"
@@ -50,7 +52,6 @@ class _Shown:
 
     chapter: Chapter
     figure: Figure | None
-    name: str
     section: Section | None
     missing: str
 
@@ -59,9 +60,11 @@ class _Shown:
         return self.chapter.derivation
 
 
-def write_folder(page: Page, folder: str | Path, *, single: bool = False) -> Path:
+def write_folder(
+    page: Page, folder: str | Path, *, single: bool = False, pdf: bool = False
+) -> Path:
     """Write the page, and beside it each figure's drawing and data as ``figures/<id>.svg`` and
-    ``.csv``; of a page with something ``pending`` only the page.
+    ``.csv``, with ``pdf`` as ``.pdf``, too; of a page with something ``pending`` only the page.
 
     A page with a book becomes a site, of which ``index.html`` is the first page, unless ``single``;
     every other page is one file, ``report.html``.
@@ -78,18 +81,21 @@ def write_folder(page: Page, folder: str | Path, *, single: bool = False) -> Pat
         else:
             write_atomically(path, render(page).encode())
         if not page.pending:
-            _write_figures(page, out / "figures")
+            _write_figures(page, out / "figures", pdf)
     except OSError as error:
         raise _cannot_write(path, error) from error
     return path
 
 
-def _write_figures(page: Page, folder: Path) -> None:
+def _write_figures(page: Page, folder: Path, with_pdf: bool) -> None:
     make_folder(folder)
     for figure in (f for entry in page.sections for f in entry.figures):
         if figure.plotly:
-            _put(folder / f"{figure.id}.svg", svg(figure, standalone=True))
-        _put(folder / f"{figure.id}.csv", csv_of(figure))
+            drawing = svg(figure, standalone=True)
+            _put(folder / f"{figure.id}.svg", drawing.encode())
+            if with_pdf:
+                _put(folder / f"{figure.id}.pdf", pdf_of(drawing))
+        _put(folder / f"{figure.id}.csv", csv_of(figure).encode())
 
 
 def csv_of(figure: Figure) -> str:
@@ -99,12 +105,12 @@ def csv_of(figure: Figure) -> str:
     return table.getvalue()
 
 
-def _put(path: Path, text: str) -> None:
+def _put(path: Path, content: bytes) -> None:
     """Write a file of which half would do no harm."""
     if is_remote(path):
-        put_bytes(path, text.encode())
+        put_bytes(path, content)
     else:
-        path.write_bytes(text.encode())
+        path.write_bytes(content)
 
 
 def _cannot_write(path: Path, error: OSError) -> AttnlabError:
@@ -120,13 +126,13 @@ def _write_site(page: Page, folder: Path) -> None:
     site = _Site(page, page.book)
     assets = folder / "assets"
     make_folder(assets)
-    _put(assets / "page.css", style())
+    _put(assets / "page.css", style().encode())
     for name in _ASSETS:
-        _put(assets / name, asset(name))
+        _put(assets / name, asset(name).encode())
     if not page.pending:
         make_folder(folder / "claims")
         for path, text in site.pages():
-            _put(folder / path, text)
+            _put(folder / path, text.encode())
     write_atomically(folder / "index.html", site.index().encode())
 
 
@@ -143,6 +149,9 @@ class _Site:
     def index(self) -> str:
         """The first page: question, figure, answer, verdicts and doors."""
         figure, _ = self._figure(self.book.figure)
+        if figure is not None and figure.plotly:  # the page is one screen
+            layout = {**figure.plotly["layout"], "height": _FRONT_HEIGHT}
+            figure = replace(figure, plotly={**figure.plotly, "layout": layout})
         return self._render(
             "index.html",
             figure=figure,
@@ -168,7 +177,7 @@ class _Site:
             name,
             page=self.page,
             book=self.book,
-            policy=_POLICY,
+            policy=Markup(_POLICY),
             up=up,
             plotly=_PLOTLY if figures else "",
             **content,
@@ -215,8 +224,9 @@ class _Site:
             if name in seen:
                 name = f"{name}-{chapter.id}"
             seen.add(name)
+            figure = replace(figure, id=name) if figure else None
             section = self.sections.get(chapter.claim)
-            shown.append(_Shown(chapter, figure, name, section, missing))
+            shown.append(_Shown(chapter, figure, section, missing))
         has_figures = any(one.figure for one in shown)
         return self._render("story.html", story=story, chapters=shown, figures=has_figures)
 

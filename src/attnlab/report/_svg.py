@@ -656,7 +656,10 @@ def _symbol(name: str, x: float, y: float, r: float) -> str:
         return f"M{_short(x)} {_short(y - r)}V{_short(y + r)}"
     if name == "circle-x":
         d = 0.7 * r
-        ring = f"M{_short(x - r)} {_short(y)}a{r:g} {r:g} 0 1 0 {2 * r:g} 0a{r:g} {r:g} 0 1 0 {-2 * r:g} 0"
+        ring = "".join(
+            f"{'L' if k else 'M'}{_short(x + r * a)} {_short(y + r * b)}"
+            for k, (a, b) in enumerate(_RING)
+        )
         return (
             f"{ring}M{_short(x - d)} {_short(y - d)}L{_short(x + d)} {_short(y + d)}"
             f"M{_short(x + d)} {_short(y - d)}L{_short(x - d)} {_short(y + d)}"
@@ -671,6 +674,7 @@ def _turned(points: Sequence[tuple[float, float]], degrees: float) -> list[tuple
     return [(c * a - s * b, s * a + c * b) for a, b in points]
 
 
+_RING = [(math.cos(math.pi * k / 10), math.sin(math.pi * k / 10)) for k in range(21)]
 _TRIANGLE = [(0.0, -1.15), (1.15, 0.7), (-1.15, 0.7)]
 _PLUS = [
     (-0.4, -1.2),

@@ -11,13 +11,14 @@ from latex2mathml.converter import convert
 from markupsafe import Markup, escape
 
 from attnlab._errors import AttnlabError
+from attnlab.report._page import VERDICTS
 from attnlab.report._story import Term
 
 _MATH = re.compile(r"\$([^$]+)\$")
 _SPACE = "http://www.w3.org/1998/Math/MathML"
 _AROUND = re.compile(r"\s*\([^)]*\)$")  # “τ (time)” stands as τ in a text
-# Letters that are words of English, too: their meaning is shown in formulas only.
-_ALSO_WORDS = {"a", "A", "I"}
+# Symbols and verdicts that are words of English, too: in a text they may mean something else.
+_ALSO_WORDS = {"a", "A", "I", *VERDICTS}
 _SMALL = "₀-₉⁰¹²³⁴-⁹"
 
 
@@ -119,7 +120,7 @@ class Glossary:
             return None
         ordered = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
         before = rf"(?<![^\W{_SMALL}])(?<!['’^_\\/.-])"
-        return re.compile(rf"{before}(?:{ordered})(?![^\W{_SMALL}])(?!['’]|-\w|\.\w)")
+        return re.compile(rf"{before}(?:{ordered})(?![^\W{_SMALL}])(?!-\w|\.\w)")
 
 
 def plain_math(text: str) -> str:

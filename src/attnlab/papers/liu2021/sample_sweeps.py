@@ -205,7 +205,7 @@ def _static_grid(scale: Scale, seeds: int) -> Grid:
     main = [("normal", 4, p) for p in FEATURES[scale]]
     # Runs that share a program (one p) lie apart, so that two processes do not compile the same one
     # at once.
-    family = [("normal", s, p) for s in _RELEVANT if s != 4 for p in ENDS[scale]]
+    family = [("normal", s, p) for s in _RELEVANT if s != 4 for p in FEATURES[scale]]
     family += [(inputs, 4, p) for inputs in _DISTRIBUTIONS for p in FEATURES[scale] if p > SMALLEST]
     for student, times in (("baseline", 1), ("known-attention", _MASK_SEEDS[scale])):
         for setting in main:
