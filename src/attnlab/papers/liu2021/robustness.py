@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import attnlab as al
@@ -49,7 +48,7 @@ _CASES: dict[str, dict[str, Any]] = {
     "heavy-tailed": {"inputs": "heavy-tailed"},
     "τ = 1": {"sharpness": 1.0},
     "τ = 16": {"sharpness": 16.0},
-    "ReLU": {"sharpness": math.inf},
+    "ReLU": {"sharpness": 0.0},
 }
 _OTHERS = [case for case in _CASES if case != _USUAL]
 _SMOOTH = [case for case in _CASES if case != "ReLU"]  # at kinks nothing can be certified
