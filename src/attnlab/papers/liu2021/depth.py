@@ -187,7 +187,7 @@ claim = Claim(
     how_measured=f"{HOW} Inner layers add to their input; a run of its own seed each, {_SEEDS} "
     "seeds or more for shares.",
     refuted_by="A growth above four, or a quarter of the seeds reaching the level at depth 3.",
-    notes=("The learned stack of two layers is shown and not judged.",),
+    notes=("Two layers are run at paper scale, shown and not judged.",),
     cautions=tuning_cautions({"known weights": KnownDepth, "learned": LearnedDepth}),
     figures=figures,
 )
