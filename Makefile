@@ -8,7 +8,7 @@ FIRST_SEED ?= 4000
 
 UV := build/uv/bin/uv
 
-.PHONY: help test quick lint types unit golden registry verdicts coverage docs reproduce profile bench wheel lowest constraints clean
+.PHONY: help test quick lint types unit golden registry verdicts coverage docs reproduce profile bench wheel lowest constraints browser-packages clean
 
 help:
 	@echo "make test       create .venv, install, run lint, types and tests"
@@ -24,6 +24,7 @@ help:
 	@echo "make wheel      source distribution and wheel in dist/, each installed and tried in a clean environment"
 	@echo "make lowest     the tests with the lowest versions that pyproject.toml declares"
 	@echo "make constraints  renew the exact versions of constraints.txt"
+	@echo "make browser-packages  what the tests and the figures take from npm, as tests/package.json says"
 
 .venv/installed: pyproject.toml setup.py constraints.txt src/attnlab/models/_native.cc
 	$(PYTHON) -m venv .venv
@@ -100,6 +101,13 @@ lowest: $(UV)
 constraints: $(UV)
 	$(UV) pip compile -q --universal --python-version 3.11 --upgrade --extra all --extra dev --extra docs --no-annotate \
 		--custom-compile-command "make constraints" --output-file constraints.txt pyproject.toml
+
+# axe-core, which tests of the pages use where it is there; the script of the figures is copied to where it is read.
+CARTESIAN := tests/node_modules/plotly.js-cartesian-dist-min
+browser-packages:
+	npm install --prefix tests --no-save --no-package-lock --no-audit --no-fund
+	cp $(CARTESIAN)/plotly-cartesian.min.js src/attnlab/report/templates/
+	cp $(CARTESIAN)/LICENSE src/attnlab/report/templates/plotly.LICENSE
 
 clean:
 	rm -rf .venv build

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from attnlab._errors import AttnlabError
-from attnlab._places import writing
 from attnlab.report._page import Figure
 from attnlab.report._pdf import pdf
 from attnlab.report._site import csv_of
@@ -62,8 +61,13 @@ class Drawing:
             ".pdf": lambda: pdf(self.svg),
             ".csv": lambda: csv_of(self.figure).encode(),
         }[form]()
-        with writing(path):
+        try:
             path.write_bytes(content)
+        except OSError as error:
+            raise AttnlabError(
+                f"cannot write {path} ({error}): expected a file in a folder that exists and can be "
+                "written to"
+            ) from error
         return path
 
     def _repr_html_(self) -> str:

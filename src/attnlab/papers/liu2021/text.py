@@ -68,7 +68,7 @@ def pooling_sweep(corpus: str = ROTTEN_TOMATOES) -> Sweep:
 
     def grid(scale: Scale, seeds: int) -> Grid:
         most, count = len(al.data.text_parts(source).train), _SIZES[scale]
-        sizes = tuple(round(float(n)) for n in np.geomspace(most / 2 ** (count - 1), most, count))
+        sizes = tuple(round(float(n)) for n in np.geomspace(most / 8, most, count))
         return Grid(both_poolings(source, sizes), seeds)
 
     return Sweep(
