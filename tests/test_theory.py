@@ -9,7 +9,7 @@ from attnlab.papers import resolve
 
 ROOT = Path(__file__).resolve().parents[1]
 STORED = ROOT / "tests" / "golden"
-FOLDERS = (".ci", "benchmarks", "docs", "src", "tests", "tools")
+FOLDERS = (".ci", "benchmarks", "docs", "examples", "src", "tests", "tools")
 PAGE = (ROOT / "docs" / "theory.md").read_text("utf-8")
 ANCHOR = re.compile(r'<a id="([^"]*)"></a>')
 

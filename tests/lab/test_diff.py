@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from copy import deepcopy
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -200,3 +202,13 @@ def test_comparing_changes_no_folder(tmp_path):
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
     compare_records(a, b)
     assert files == {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*") if p.is_file()}
+
+
+def test_the_example_of_the_ledger_runs(tmp_path, monkeypatch, capsys):
+    results(tmp_path, "results", NOISE)
+    results(tmp_path, "results-after-the-edit", f"{NOISE} + 5")
+    text = (Path(__file__).resolve().parents[2] / "docs/ledger.md").read_text("utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block, "docs/ledger.md", "exec"), {"__name__": "example"})
+    assert "holds -> fails" in capsys.readouterr().out

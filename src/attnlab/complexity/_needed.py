@@ -8,6 +8,7 @@ from typing import cast
 import numpy as np
 import xarray as xr
 
+from attnlab._html import card, sparkline
 from attnlab.complexity._curves import (
     RESAMPLES,
     Curves,
@@ -83,6 +84,22 @@ class NeededSamples:
         if not self.lasting:
             sentence += ", and left again at a larger size"
         return sentence + (f"; {self.missing} fits have no score" if self.missing else "")
+
+    def _repr_html_(self) -> str:
+        sizes = self.curve["size"].values.astype(float).tolist()
+        name = str(self.curve.name)
+        picture = sparkline(
+            [(sizes, self.curve.values.tolist())],
+            label=f"{name} over {self.per_seed.size} seeds against samples, and the level",
+            level=self.level,
+            log_x=True,
+        )
+        rows = {
+            "curve": f"{name} over {self.per_seed.size} seeds, {number(sizes[0])} to "
+            f"{number(sizes[-1])} samples; dashed: the level",
+            "seeds that reach it": self.share,
+        }
+        return card("Needed samples", rows, picture, f"{self}.")
 
 
 def needed_samples(

@@ -12,6 +12,7 @@ from typing import Any
 import xarray as xr
 
 from attnlab._errors import AttnlabError
+from attnlab._html import card
 from attnlab._places import is_file, place
 from attnlab.lab._experiment import Answers, Bench, Experiment, Interrupted
 from attnlab.lab._folder import FIELDS, RECORD, SCHEMA, taken_folder
@@ -56,6 +57,12 @@ class Record:
     def cards(self) -> tuple[Card, ...]:
         """The answers."""
         return tuple(Card(**entry) for entry in self.about["cards"])
+
+    def _repr_html_(self) -> str:
+        rows: dict[str, object] = {one.label: one.text for one in self.cards}
+        rows["folder"] = self.folder
+        summary = " ".join(printable(line) for line in self.about.get("summary", ()))
+        return card(self.about["title"], rows, sentence=summary)
 
 
 def run(

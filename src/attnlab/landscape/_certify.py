@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from attnlab._errors import AttnlabError
+from attnlab._html import card, shares_bar
 from attnlab.data import Corpus
 from attnlab.landscape._kantorovich import ROUNDING, Place, newton_path
 from attnlab.landscape._lanczos import lanczos, residual, ritz
@@ -144,6 +145,21 @@ class Certificate:
         if self.gap is not None:
             words += f", {self.gap:.3g} above the best known"
         return f"{words}."
+
+    def _repr_html_(self) -> str:
+        rows: dict[str, object] = {
+            "loss": f"{self.value:.6g}",
+            "curvature": f"{self.smallest}, {self.largest}",
+        }
+        picture = ""
+        if self.inertia is not None:
+            low, flat, high = self.inertia
+            rows["directions"] = f"{high} up, {flat} flat, {low} down"
+            picture = shares_bar({"up": high, "flat": flat, "down": low}, label=rows["directions"])
+        rows["proved"] = _newton_words(self)
+        if self.error is not None:
+            rows["prediction error"] = f"{self.error:.3g}"
+        return card(self.kind.capitalize(), rows, picture, self.why)
 
 
 _KIND_WORDS = {

@@ -15,7 +15,7 @@ from attnlab.lab import Claim, Claims, ClaimSettings, Option
 
 _HELP = """Put your own claim to the test: a file states it with the objects of attnlab's claims.
 
-The file is run as Python, so check only files that you trust. docs/own-claim.md has an example of
+The file is run as Python, so check only files that you trust. docs/guides/own-claim.md has an example of
 30 lines. The default folder is the file's name without .py.
 
 Example:
@@ -46,7 +46,9 @@ class CheckSettings(ClaimSettings):
             )
         found = [value for value in _names_in(file).values() if isinstance(value, Claim)]
         if not found:
-            raise AttnlabError(f"{file} defines no Claim; see docs/own-claim.md for an example")
+            raise AttnlabError(
+                f"{file} defines no Claim; see docs/guides/own-claim.md for an example"
+            )
         return found
 
     def command(self, claim: Claim) -> str:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from attnlab._errors import AttnlabError
+from attnlab._html import card, interval_bar
 
 CONFIDENCE = 0.95
 
@@ -35,6 +36,11 @@ class Interval:
         if not self.exists:
             return f"{self.estimate:.3g} (no interval: {self.reason})"
         return f"{self.estimate:.3g} [{self.low:.3g}, {self.high:.3g}]"
+
+    def _repr_html_(self) -> str:
+        bar = interval_bar(self.low, self.estimate, self.high, label=str(self))
+        rows = {"confidence": f"{100 * self.confidence:g} %"} if self.exists else {}
+        return card(str(self), rows, bar)
 
 
 def check_confidence(confidence: float) -> None:

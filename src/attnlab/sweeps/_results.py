@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnlab._errors import AttnlabError
+from attnlab._html import card, shares_bar
 from attnlab._places import reading
 from attnlab.sweeps._combine import combine
 from attnlab.sweeps._plan import Plan
@@ -86,6 +87,15 @@ class Results:
     def __repr__(self) -> str:
         counts = f"{self.finished} of {self.asked} runs finished, {self.failed} failed"
         return f"Results({self.plan.name!r}: {counts})"
+
+    def _repr_html_(self) -> str:
+        counts = {"finished": self.finished, "failed": self.failed, "missing": self.missing}
+        text = ", ".join(f"{count} {name}" for name, count in counts.items())
+        rows: dict[str, object] = {"runs": f"{text}, of {self.asked}", "folder": self.folder}
+        rows |= {f"failed, {group.count} times": group.cause for group in self.failures}
+        if message := stale_message([self]):
+            rows["other code"] = message
+        return card(f"Sweep {self.plan.name!r}", rows, shares_bar(counts, label=text))
 
     @property
     def asked(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 import warnings
@@ -11,11 +10,11 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from attnlab._errors import AttnlabError
 from attnlab._places import disk_error, is_private
+from attnlab._progress import progress_bar
 from attnlab.sweeps._plan import Plan, Run
 from attnlab.sweeps._results import Results, unused_message
 from attnlab.sweeps._work import load_work
@@ -221,15 +220,13 @@ class _Reporter:
 
 @contextmanager
 def _progress_bar(shown: bool | None) -> Iterator[Progress]:
-    """A bar on standard error, by default only on a terminal; a log gets only its last state."""
-    disable = not (sys.stderr.isatty() if shown is None else shown)
-    console = Console(stderr=True)
+    """By default on a terminal or in a notebook; a log gets only its last state."""
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.fields[text]}", markup=False),
     )
-    with Progress(*columns, console=console, disable=disable, transient=console.is_terminal) as bar:
+    with progress_bar(shown, *columns, transient=False) as bar:
         yield bar
 
 

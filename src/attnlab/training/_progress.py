@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
+
+from attnlab._progress import progress_bar as any_progress_bar
 
 
 class _Rate(ProgressColumn):
@@ -21,11 +21,10 @@ class _Rate(ProgressColumn):
 
 @contextmanager
 def progress_bar(shown: bool | None, title: str, total: int) -> Iterator[Progress]:
-    """A bar on standard error with rate and remaining time; by default only on a terminal."""
-    disable = not (sys.stderr.isatty() if shown is None else shown)
+    """A bar on standard error with rate and remaining time; by default on a terminal or in a notebook."""
     texts = TextColumn("{task.description}"), TextColumn("{task.fields[runs]}")
     columns = (texts[0], BarColumn(), texts[1], _Rate(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=disable, transient=True) as bar:
+    with any_progress_bar(shown, *columns) as bar:
         bar.add_task(title, total=total, runs="")
         yield bar
 

@@ -74,7 +74,7 @@ def train(
       and thread count are equal; otherwise it agrees to rounding.
     - ``coordinates``: ``"auto"`` trains only the coordinates that descent changes (exact, and much
       faster), ``"explicit"`` all parameters.
-    - ``progress``: a bar on standard error; by default only on a terminal.
+    - ``progress``: a bar on standard error; by default on a terminal or in a notebook.
 
     Ctrl-C ends the call early and returns what has been recorded. A run whose loss is no longer
     finite ends and is marked; the other runs are unaffected.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -13,8 +14,10 @@ import numpy as np
 import xarray as xr
 
 from attnlab._errors import AttnlabError
+from attnlab._html import card, sparkline
 
 ModelT = TypeVar("ModelT", bound=eqx.Module)
+_SHOWN = 32  # runs that a notebook draws
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,31 @@ class Trajectory(Generic[ModelT]):
     def finished(self) -> bool:
         """Whether every run finished or stopped early."""
         return all(s in ("finished", "stopped early") for s in self.data.status.values.tolist())
+
+    def _repr_html_(self) -> str:
+        data, seeds = self.data, self.data.sizes["seed"]
+        ended = Counter(data.status.values.tolist())
+        recorded = {
+            str(name): ", ".join(map(str, values.dims))
+            for name, values in data.data_vars.items()
+            if values.dims[:2] == ("seed", "step")
+        }
+        rows: dict[str, object] = {
+            "runs": ", ".join(f"{count} {status}" for status, count in ended.items()),
+            "rows": f"{data.sizes['step']}, steps {data.step.values[0]} to {data.step.values[-1]}",
+            "recorded": "; ".join(f"{name} ({dims})" for name, dims in recorded.items()),
+        }
+        drawn = next((name for name, dims in recorded.items() if dims == "seed, step"), None)
+        if drawn is None:
+            return card(f"Trajectory of {seeds} runs", rows)
+        steps, shown = data.step.values.tolist(), data[drawn].values[:_SHOWN]
+        picture = sparkline(
+            [(steps, run.tolist()) for run in shown], label=f"{drawn} of each run against step"
+        )
+        rows["drawn"] = (
+            f"{drawn} of {len(shown)} runs, last {float(data[drawn][:, -1].median()):.3g} (median)"
+        )
+        return card(f"Trajectory of {seeds} runs", rows, picture)
 
 
 class Recorder:
