@@ -2,6 +2,7 @@
 rounding are errors in tests.
 """
 
+import gc
 import os
 import shutil
 import signal
@@ -41,6 +42,11 @@ import pytest  # noqa: E402
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+def pytest_collection_finish() -> None:
+    """All that is loaded by now stays: the garbage collector need not look at it time and again."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -16,6 +16,7 @@ import xarray as xr
 import attnlab as al
 from attnlab import _progress
 from attnlab._html import card, interval_bar, shares_bar, sparkline
+from attnlab.lab import Record
 from attnlab.landscape import Problem, certify
 from attnlab.stats import Interval
 from attnlab.sweeps import Plan, run_plan
@@ -126,6 +127,15 @@ def test_the_results_of_a_sweep_in_a_notebook(tmp_path):
     )
     shown = parsed(run_plan(plan, tmp_path / "sweep", processes=0)._repr_html_())
     assert "2 finished, 0 failed, 0 missing, of 2" in words(shown)
+
+
+def test_a_record_in_a_notebook(tmp_path):
+    answer = {"label": TROUBLE, "text": "saves 38 %"}
+    about = {"title": "How many samples?", "summary": ["Saves.", TROUBLE], "cards": [answer]}
+    shown = parsed(Record("samples", tmp_path, {}, about)._repr_html_())
+    for text in ("How many samples?", "Saves.", "saves 38 %", tmp_path.name):
+        assert text in words(shown)
+    assert words(shown).count(TROUBLE) == 2
 
 
 def test_counts_share_a_bar():

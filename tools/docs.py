@@ -490,7 +490,7 @@ def problems(folder: Path) -> list[str]:
 
 def main() -> int:
     """Stage, and build unless told otherwise."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--stage", action="store_true", help="stage the pages only")
     chosen = parser.parse_args()
     stage()

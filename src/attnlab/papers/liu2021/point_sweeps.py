@@ -207,9 +207,7 @@ def _minima_grid(scale: Scale, seeds: int) -> Grid:
     for (kind, settings), n in product(kinds.items(), SIZES):
         # All sizes are cut from the largest sample, so that they share one compiled program.
         arms[_label(kind, n)] = {**settings, "samples": n, "drawn": max(SIZES)}
-        # What needs many problems is asked at the smaller size; how fast errors fall needs fewer.
-        fewer = scale == "quick" and kind in _PROBLEMS_OF and n > min(SIZES)
-        problems[_label(kind, n)] = counts[kind] // 2 if fewer else counts[kind]
+        problems[_label(kind, n)] = counts[kind]
     return Grid(arms, problems)
 
 
@@ -277,7 +275,7 @@ _PENALTIES: dict[Scale, tuple[float, ...]] = {
     "quick": (1e-3, 4e-3, 1.6e-2, 6.4e-2, 0.128),
     "paper": (5e-4, 1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2, 3.2e-2, 6.4e-2, 0.128),
 }
-_FLAT_PROBLEMS: dict[Scale, int] = {"quick": 1, "paper": 4}
+_FLAT_PROBLEMS: dict[Scale, int] = {"quick": 2, "paper": 4}
 _NEAR = 0.2  # training errors are matched to within this share
 
 
