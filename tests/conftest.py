@@ -2,6 +2,7 @@
 rounding are errors in tests.
 """
 
+import gc
 import os
 import shutil
 import signal
@@ -13,7 +14,15 @@ from attnlab.sweeps.executors._environment import processor
 # ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+# Tests compile thousands of programs and run each of them briefly: optimising them takes most of the
+# time. JAX_DISABLE_MOST_OPTIMIZATIONS=false compiles them as users do, which `make lowest` and the
+# golden numbers need.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "true")
+OPTIMISED = os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"].lower() in ("0", "false", "no", "off")
+FLAGS = [] if OPTIMISED else ["--xla_cpu_use_fusion_emitters=false"]
+# The flag without dashes comes last: XLA reads none behind it.
+FLAGS += ["--xla_cpu_multi_thread_eigen=false", "intra_op_parallelism_threads=1"]
+os.environ["XLA_FLAGS"] = " ".join(FLAGS)
 # What one process compiles, the others of this run, those that tests start and the next run read.
 # A program is found by its content, the version of its compiler and the flags; `make clean`
 # forgets them all.
@@ -33,6 +42,11 @@ import pytest  # noqa: E402
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+def pytest_collection_finish() -> None:
+    """All that is loaded by now stays: the garbage collector need not look at it time and again."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="module", autouse=True)

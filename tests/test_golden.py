@@ -21,7 +21,9 @@ def stored(name: str):
 
 
 @pytest.mark.parametrize("name", CLAIMS)
-def test_a_claim_has_the_same_statistics(name, tmp_path):
+def test_a_claim_has_the_same_statistics(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "false")  # the programs of users
+    monkeypatch.delenv("XLA_FLAGS")
     golden.run_claims([name], tmp_path)
     now, before = golden.of_claims(tmp_path / "claims")[name], stored(name)
     assert list(golden.differences(before["criteria"], now["criteria"], golden.FLOAT64)) == []

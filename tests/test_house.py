@@ -11,7 +11,17 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src"
-HEAVY = ("jax", "xarray", "scipy", "sklearn", "zarr", "dask", "distributed", "plotly")
+HEAVY = (
+    "jax",
+    "xarray",
+    "scipy",
+    "sklearn",
+    "zarr",
+    "dask",
+    "distributed",
+    "jinja2",
+    "latex2mathml",
+)
 
 
 @cache

@@ -73,7 +73,7 @@ class NotebookLine(Progress):
         super().stop()
 
     def _draw(self, words: str) -> None:
-        from IPython.display import display
+        from IPython.display import display  # pyright: ignore[reportMissingImports]
 
         # As HTML, an empty line takes no place.
         shown = f"<pre>{html.escape(words)}</pre>" if words else ""

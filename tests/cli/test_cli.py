@@ -33,14 +33,14 @@ def own_claim(tmp_path: Path) -> Path:
     return tmp_path / "my_claim.py"
 
 
-def test_help_has_an_example_for_every_command():
+def test_help_has_an_example_for_every_command(run):
     top = attnlab("--help")
     assert top.returncode == 0
     for command in ("reproduce", "report", "runs", "claims", "check", "diff"):
         assert command in top.stdout
-        page = attnlab(command, "--help")
-        assert page.returncode == 0
-        assert f"attnlab {command}" in page.stdout
+        code, out, _ = run(command, "--help")
+        assert code == 0
+        assert f"attnlab {command}" in out
     assert re.fullmatch(r"attnlab \d+\.\d+\.\d+\n", attnlab("--version").stdout)
 
 
@@ -65,28 +65,35 @@ def test_help_does_not_import_jax():
         (["check", "syntax.py"], "syntax.py raises SyntaxError at line 2"),
     ],
 )
-def test_a_mistake_is_one_message_and_exit_code_2(tmp_path, arguments, message):
+def test_a_mistake_is_one_message_and_exit_code_2(tmp_path, run, arguments, message):
     (tmp_path / "broken.py").write_text("x = 1\ny = x / 0\n")
     (tmp_path / "empty.py").write_text("x = 1\n")
     (tmp_path / "syntax.py").write_text("x = 1\ny = (\n")
-    done = attnlab(*arguments, cwd=tmp_path)
+    code, out, err = run(*arguments)
+    assert code == 2
+    assert message in err
+    assert "Traceback" not in err + out
+
+
+def test_a_mistake_ends_the_process_without_a_traceback(tmp_path):
+    done = attnlab("report", "nowhere", cwd=tmp_path)
     assert done.returncode == 2
-    assert message in done.stderr
+    assert "has no record.json" in done.stderr
     assert "Traceback" not in done.stderr + done.stdout
 
 
-def test_claims_can_be_read_by_people_and_programs():
-    assert "refuted by" in attnlab("claims", "laws").stdout
-    listed = json.loads(attnlab("claims", "--json").stdout)
+def test_claims_can_be_read_by_people_and_programs(run):
+    assert "refuted by" in run("claims", "laws")[1]
+    listed = json.loads(run("claims", "--json")[1])
     described = {"id", "title", "statement", "source", "how_measured", "refuted_by"}
     committed = {"source_kind", "provenance", "expected", "expected_provenance", "of_criteria"}
     assert set(listed[0]) == described | committed | {"criteria", "controls", "hash"}
 
 
-def test_a_claim_of_ones_own_from_file_to_page(tmp_path):
+def test_a_claim_of_ones_own_from_file_to_page(tmp_path, run):
     file = own_claim(tmp_path)
     assert len(file.read_text("utf-8").splitlines()) <= 45
-    done = attnlab("check", file.name, "--seeds", "8", cwd=tmp_path)
+    done = attnlab("check", file.name, "--seeds", "8", "--processes", "1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "mine.keys_help" in done.stdout
     assert "holds" in done.stdout
@@ -105,31 +112,31 @@ def test_a_claim_of_ones_own_from_file_to_page(tmp_path):
         "reason": "",
     }
     (out / "report.html").unlink()
-    assert attnlab("report", "my_claim", cwd=tmp_path).returncode == 0
+    assert run("report", "my_claim")[0] == 0
     assert (out / "report.html").read_text("utf-8") == page
-    listed = json.loads(attnlab("runs", "my_claim", "--json", cwd=tmp_path).stdout)
+    listed = json.loads(run("runs", "my_claim", "--json")[1])
     assert [(r["asked"], r["finished"], r["failed"]) for r in listed] == [(32, 32, 0)]
-    shown = json.loads(attnlab("check", file.name, "--seeds", "8", "--json", cwd=tmp_path).stdout)
+    shown = json.loads(run("check", file.name, "--seeds", "8", "--json")[1])
     assert shown["claims"][0]["verdict"] == "holds"
 
 
-def test_exit_codes_for_contradiction_and_failed_runs(tmp_path):
+def test_exit_codes_for_contradiction_and_failed_runs(tmp_path, run):
     text = own_claim(tmp_path).read_text("utf-8")
     text = text.replace('"sentences": 300', '"sentences": 150')
     (tmp_path / "opposite.py").write_text(
         text.replace('refuted_by="A', 'expected="fails",\n    refuted_by="A')
     )
-    done = attnlab("check", "opposite.py", "--seeds", "8", "--processes", "0", cwd=tmp_path)
-    assert done.returncode == 3, done.stdout + done.stderr
-    assert "contradiction: mine.keys_help was expected to be 'fails'" in done.stdout
+    code, out, err = run("check", "opposite.py", "--seeds", "8", "--processes", "0")
+    assert code == 3, out + err
+    assert "contradiction: mine.keys_help was expected to be 'fails'" in out
     (tmp_path / "failing.py").write_text(text.replace('"rows": 20', '"rows": 20, "topics": 1'))
-    done = attnlab("check", "failing.py", "--seeds", "8", "--processes", "0", cwd=tmp_path)
-    assert done.returncode == 1
-    assert "too many runs failed" in done.stderr
-    assert "32 × " in attnlab("runs", "failing", cwd=tmp_path).stdout
+    code, out, err = run("check", "failing.py", "--seeds", "8", "--processes", "0")
+    assert code == 1
+    assert "too many runs failed" in err
+    assert "32 × " in run("runs", "failing")[1]
 
 
-def test_ctrl_c_keeps_what_is_finished(tmp_path):
+def test_ctrl_c_keeps_what_is_finished(tmp_path, run):
     file = own_claim(tmp_path)
     command = [
         sys.executable,
@@ -152,5 +159,5 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
     assert process.returncode == 130
     assert "the same command resumes from there" in errors
     assert "Traceback" not in errors
-    finished = json.loads(attnlab("runs", "my_claim", "--json", cwd=tmp_path).stdout)[0]["finished"]
+    finished = json.loads(run("runs", "my_claim", "--json")[1])[0]["finished"]
     assert 0 < finished <= 160

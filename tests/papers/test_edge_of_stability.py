@@ -106,6 +106,16 @@ def test_a_value_that_has_not_converged_is_nan():
     assert sure.sharpness_residual.equals(rough.sharpness_residual)
 
 
+def test_a_flow_is_what_small_steps_follow(run):
+    flow = train_edge(replace(TINY, flow=True), CONTEXT)
+    small = train_edge(replace(TINY, step_size=0.005, steps=4000), CONTEXT)
+    np.testing.assert_allclose(flow.loss, small.loss, rtol=1e-4)
+    np.testing.assert_allclose(flow.sharpness, small.sharpness, rtol=1e-3)
+    np.testing.assert_allclose(flow.edge[1:], 0.5 * TINY.step_size * flow.sharpness[1:])
+    assert np.isnan(flow.edge[0])
+    assert abs(float(run.loss[1] / small.loss[1]) - 1) > 1e-3  # large steps do not
+
+
 (SWEEP,) = claim.sweeps
 GOOD = {0.5: 1.0, 1.0: 1.05, 2.0: 1.1, 0.02: 0.1}
 
@@ -187,6 +197,7 @@ def test_the_plan_asks_for_what_the_theory_says_for_equal_times(scale):
         assert (s.flipped, s.init_std) == (0.1, 0.3)
         assert s.steps * s.step_size == pytest.approx(5000)
         assert s.steps % s.rows == 0  # the looks of all are at equal times
+        assert s.flow == (s.step_size == 0.02)
 
 
 @pytest.mark.parametrize(

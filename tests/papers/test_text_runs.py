@@ -11,11 +11,15 @@ import pytest
 import xarray as xr
 
 from attnlab import AttnlabError, complexity
+from attnlab._errors import MissingData
 from attnlab.data import Corpus, text_parts
 from attnlab.dynamics import attended, deletion_test, excess_purity, text_sen
 from attnlab.lab import Grid, split_arms
 from attnlab.models import WordAttentionConfig
 from attnlab.papers.liu2021 import text as pooling
+from attnlab.papers.liu2021.text_imdb import imdb_sweep
+from attnlab.papers.liu2021.word_runs import divided_again, fit_words
+from attnlab.papers.liu2021.word_settings import WordSettings
 from attnlab.papers.lu2021.text_runs import train_text
 from attnlab.papers.lu2021.text_settings import TextSettings
 from attnlab.papers.lu2021.text_sweeps import judged_part, text_sweep
@@ -174,11 +178,12 @@ def test_settings_are_checked_at_once():
 def test_the_plan_asks_for_what_theory_does(folder):
     sweep = text_sweep(folder)
     assert text_sweep(folder) is sweep  # claims of one corpus share its runs
-    arms = {name: [] for name in ("linear", "fixed", "permuted")}
+    arms = {name: [] for name in ("linear", "fixed", "permuted", "padded")}
     for asked in sweep.plan("paper", 16).runs:
         assert asked.settings["data"] == text_parts(folder).hash
         arms[asked.settings["arm"]].append(TextSettings(**asked.settings))
-    assert [len(runs) for runs in arms.values()] == [16, 16, 4]
+    assert [len(runs) for runs in arms.values()] == [16, 16, 4, 4]
+    assert all(run.padding for run in arms["padded"])
     fixed, linear = arms["fixed"][0], arms["linear"][0]
     assert (fixed.head, fixed.embedding_dim, fixed.steps, fixed.step_size) == (
         "fixed",
@@ -228,7 +233,7 @@ def test_what_claims_judge_of_a_run():
 def test_the_pooling_sweep_measures_what_its_runs_hold(folder, tmp_path):
     """From a plan on files to the table that the claim judges."""
     sweep = pooling.pooling_sweep(folder)
-    small = {"step_sizes": (0.03,), "steps": 60}
+    small = {"step_sizes": (0.03,), "widen": 0, "steps": 60}
     arms = {label: {**arm, **small} for label, arm in sweep.grid("quick", 2).arms.items()}
     plan = Grid(arms, 2).plan(sweep.work, sweep.name)
     results = run_plan(plan, tmp_path / "runs", processes=0, progress=False)
@@ -241,6 +246,32 @@ def test_the_pooling_sweep_measures_what_its_runs_hold(folder, tmp_path):
     )
     assert set(table.student.values.tolist()) == {"mean-pooling", "attention-pooling"}
     assert pooling.WORTHWHILE == complexity.WORTHWHILE
+
+
+def test_every_seed_divides_the_texts_by_itself_and_its_students_alike(folder):
+    parts = text_parts(folder)
+    given = parts.train, parts.valid, parts.test
+    whole = sorted(str(part.sentence(n)) for part in given for n in range(len(part)))
+    first, again, other = (divided_again(given, (0, seed)) for seed in (4, 4, 5))
+    for mine, same in zip(first, again, strict=True):
+        assert mine == same
+    assert first[2] != other[2] != parts.test
+    for division in (first, other):
+        assert [len(part) for part in division] == [len(part) for part in given]
+        assert sorted(str(p.sentence(n)) for p in division for n in range(len(p))) == whole
+        shares = [float(np.mean(part.labels)) for part in division]
+        np.testing.assert_allclose(shares, 0.5, atol=0.03)
+    arms = pooling.both_poolings(folder, (30, 60))
+    assert all(arm["resplit"] and arm["widen"] for arm in arms.values())
+    settings = {**arms["mean-pooling"], "steps": 5, "widen": 0, "seed": 4}
+    found = fit_words(WordSettings(**settings, answers=True), CONTEXT)
+    truth = first[2].labels
+    assert float(found.accuracy[-1]) == pytest.approx(float((found.answers == truth).mean()))
+
+
+def test_imdb_is_for_paper_scale():
+    with pytest.raises(MissingData, match="--scale paper"):
+        imdb_sweep().plan("quick", 8)
 
 
 def test_the_level_is_what_both_reach_less_a_point():

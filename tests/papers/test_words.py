@@ -140,7 +140,9 @@ def texts(tmp_path_factory: pytest.TempPathFactory):
     file = tmp_path_factory.mktemp("texts") / "lines.txt"
     file.write_text("\n".join(lines) + "\n", "utf-8")
     common = on_texts(str(file), text_parts(str(file)).hash)
-    return WordSettings(**(common | {"sizes": (20, 80), "steps": 60, "step_sizes": (0.03, 0.1)}))
+    return WordSettings(
+        **(common | {"sizes": (20, 80), "steps": 60, "step_sizes": (0.03, 0.1), "widen": 0})
+    )
 
 
 def _seen(monkeypatch: pytest.MonkeyPatch, s: WordSettings):

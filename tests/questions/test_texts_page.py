@@ -22,22 +22,20 @@ pytestmark = pytest.mark.slow
 
 NASTY = (EVIL.split()[0], "</script>", "שלום", "👩‍🚀", "x" * 100_000, "%{x}", "\u202etxet", "don't")
 FIGURES = {
+    "answer": ["scores", "accuracy_curves", "confusion"],
+    "pays": ["labels_needed"],
+    "try": ["ranking"],
     "data": ["classes", "files", "dropped", "lengths"],
-    "pays": ["accuracy_curves", "labels_needed"],
-    "words": [
-        "sentences",
-        "words_by_score",
-        "rarity",
+    "words": ["sentences", "words_by_score", "rarity", "deletion"],
+    "training": [
         "attended_purity",
         "attended_frequency",
         "course_loss",
         "course_accuracy",
         "pairs",
-        "deletion",
         "sen",
     ],
     "good": ["ends_accuracy", "ends_curvature", "ends", "agreement", "between_seeds", "polish"],
-    "try": ["ranking", "apart"],
 }
 
 
@@ -95,14 +93,20 @@ def test_the_sections_stand_in_order_with_their_cards_and_figures(record):
     sections = drawn(record)
     assert {name: [f.id for f in one.figures] for name, one in sections.items()} == FIGURES
     assert [section.title for section in sections.values()] == [
+        "What is best on these texts?",
+        "How many labels does each need?",
+        "Would another kind of attention do better?",
         "Your data",
-        "Does attention pay?",
         "What does it attend to, and since when?",
-        "Is what I trained good?",
-        "What to try",
+        "Theory: how did attention get there?",
+        "Theory: where did training stop?",
     ]
-    counts = {name: len(section.cards) for name, section in sections.items()}
-    assert counts == {"data": 1, "pays": 3, "words": 3, "good": 3, "try": 1}
+    assert [name for name, one in sections.items() if one.folded] == ["training", "good"]
+    counts = {name: len(section.cards) for name, section in sections.items() if section.cards}
+    assert counts == {"pays": 1, "words": 2, "training": 1, "good": 3}
+    drawn_page = page(question, record)
+    assert drawn_page.summary == record.content["verdicts"]["answer"]["sentence"]
+    assert not drawn_page.cards
     facts = page(question, record).sections[-1].facts
     assert "GiB" in facts["peak memory"]
     assert facts["seeds"] == "2"
@@ -147,6 +151,8 @@ def test_a_name_that_is_no_text_does_not_break_the_page(record, tmp_path):
         "path",
         "polish",
         "variants",
+        "scores",
+        "confusion",
     ],
 )
 def test_any_data_set_may_be_missing_or_empty(record, lost):
@@ -179,7 +185,7 @@ def test_lines_in_another_encoding_are_counted_and_shown(record):
     reading = record.content["reading"] | {"recoded": [entry]}
     assert "Lines not UTF-8, read as cp1252: 3." in _data_card(reading).text
     changed = replace(record, content=record.content | {"reading": reading})
-    (found,) = [f for f in question.sections(changed)[0].figures if f.id == "recoded"]
+    (found,) = [f for f in drawn(changed)["data"].figures if f.id == "recoded"]
     assert found.table["count"] == [3]
     assert "a.csv, line 8" in found.table["first examples"][0]
 
@@ -190,6 +196,12 @@ def test_students_stand_with_the_level_and_what_they_need(record):
     traces = figure(sections, "accuracy_curves").plotly["data"]
     line = next(trace for trace in traces if str(trace.get("name", "")).startswith("target "))
     assert line["y"] == [level, level]
+    majority = record.content["verdicts"]["answer"]["majority"]
+    line = next(trace for trace in traces if str(trace.get("name", "")).startswith("largest class"))
+    assert line["y"] == [majority, majority]
+    for id in ("course_accuracy", "ends_accuracy"):
+        names = [str(trace.get("name")) for trace in figure(sections, id).plotly["data"]]
+        assert "largest class" in names, id
     needed = record.data["needed"]
     kind = np.array(["exact", "at least", "exact"])
     value = np.array([900.0, 3200.0, np.nan])
@@ -273,12 +285,15 @@ def test_a_browser_shades_words_by_step(browser, record):
     entry = shown.sentences[1]
     known = [k for k, there in enumerate(entry.known) if there]
     last = len(shown.steps) - 1
+    best = record.data["training"].attrs["best_step"]
+    assert shown.steps[shown.start] == str(best)  # the stored model's
 
     def check(step: int) -> None:
         shades, told, name = browser.evaluate(STATE)
         assert [shades[k] for k in known] == [f"{entry.shades[step][k]}%" for k in known]
         assert (told, name) == (entry.remarks[step], shown.steps[step])
 
+    check(shown.start)
     browser.evaluate(
         "(slider => { slider.value = 10; slider.dispatchEvent(new Event('input')); })"
         "(document.querySelector('#figure-sentences [data-frame]'))"

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.stats.mstats import median_cihs
 
 from attnlab._errors import AttnlabError
 from attnlab.stats import LOCATIONS, Location, interval_of
@@ -92,3 +93,12 @@ def test_a_median_of_few_runs_cannot_be_surer_than_its_extremes():
 def test_what_cannot_be_estimated_is_refused(values, statistic, words):
     with pytest.raises(AttnlabError, match=words):
         interval_of(values, statistic)
+
+
+@pytest.mark.parametrize("runs", [8, 9, 20, 111])
+def test_the_interval_of_a_median_is_scipys(runs):
+    values = np.random.default_rng(runs).lognormal(size=runs)
+    for confidence in (0.9, 0.95, 0.99):
+        found = interval_of(values, confidence=confidence)
+        expected = median_cihs(values, alpha=1 - confidence)
+        np.testing.assert_allclose([found.low, found.high], expected, rtol=1e-12)

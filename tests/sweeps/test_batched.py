@@ -77,12 +77,12 @@ def test_killed_in_the_middle_the_same_call_goes_on(
 
 @pytest.mark.parametrize("seeds", [range(6), [2, 3]], ids=["full group", "group not full"])
 def test_of_a_group_that_takes_too_long_only_the_slow_run_fails(works, tmp_path, seeds):
-    with Processes(1, time_limit=15.0) as executor:
+    with Processes(1, time_limit=5.0) as executor:
         plan = numbers_plan(works, seeds, label="slow")
         results = run_plan(plan, tmp_path, executor=executor)
     assert (results.finished, results.failed) == (len(seeds) - 1, 1)
     (group,) = results.failures
-    assert group.cause == "took longer than the time limit of 15 s"
+    assert group.cause == "took longer than the time limit of 5 s"
     assert len(group.runs) == 1
 
 

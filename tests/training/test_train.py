@@ -32,6 +32,7 @@ from attnlab.training import (
     Scores,
     train,
 )
+from attnlab.training._problem import tall_product
 
 pytestmark = pytest.mark.slow
 
@@ -546,3 +547,22 @@ OTHER = TopicTask(topics=3, topic_words=1, dictionary=41, noise_words=5).sample(
 def test_mistakes_are_refused_in_words(settings, message):
     with pytest.raises(AttnlabError, match=message):
         train(config(), CORPUS, **({"steps": 5} | settings))
+
+
+@pytest.mark.parametrize("rows", [64, 66, 5])
+def test_a_tall_product_and_its_derivatives_are_those_of_the_plain_one(rows):
+    draw = np.random.default_rng(0)
+    tall, small, weights = (
+        jnp.asarray(draw.normal(size=shape), jnp.float32)
+        for shape in ((rows, 10), (10, 4), (rows, 4))
+    )
+
+    def found(product):
+        def cost(left, right):
+            return jnp.sum(weights * jnp.tanh(product(left, right)))
+
+        return jax.value_and_grad(cost, argnums=(0, 1))(tall, small)
+
+    fast, plain = found(tall_product), found(jnp.matmul)
+    for one, other in zip(jax.tree.leaves(fast), jax.tree.leaves(plain), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)

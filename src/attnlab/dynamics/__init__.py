@@ -63,6 +63,7 @@ __all__ = [
     "excess_purity",
     "falling_share",
     "identity_error",
+    "leads",
     "loss_exponent",
     "onset_time",
     "order_in_step",

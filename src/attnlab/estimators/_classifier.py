@@ -25,11 +25,7 @@ from attnlab.estimators._inputs import (
     hold_out,
 )
 from attnlab.estimators._pool import Pooled, encoded_parts, log_softmax
-from attnlab.estimators._train import Training, fit_words
-from attnlab.models import WordAttention, WordAttentionConfig
-from attnlab.training import Adam, GradientDescent
-
-_STEP_SIZES = {"adam": 0.01, "descent": 1.0}
+from attnlab.models import WordAttention
 
 
 class AttentionClassifier(ClassifierMixin, BaseEstimator):
@@ -121,6 +117,9 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> AttentionClassifier:
         """Train on texts and their labels."""
+        # Predicting needs neither Optax nor xarray, which take longer to import than it takes.
+        from attnlab.estimators._train import fit_words, training_of
+
         texts = as_texts(X)
         classes, numbers = as_labels(y, len(texts))
         tokenizer, seed = (
@@ -150,7 +149,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):
             if len(held)
             else None
         )
-        outcome = fit_words(self._training(corpus, seed), corpus, valid, weights)
+        outcome = fit_words(training_of(self, corpus, seed), corpus, valid, weights)
         prior = counts * (1.0 if weights is None else weights)
         self.classes_, self.vocabulary_, self.class_prior_ = (
             classes,
@@ -159,31 +158,6 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):
         )
         self.model_, self.n_iter_, self.stop_reason_ = outcome.model, outcome.steps, outcome.reason
         return self
-
-    def _training(self, corpus: Corpus, seed: int) -> Training:
-        if self.pooling not in ("attention", "mean"):
-            raise AttnlabError(f"pooling={self.pooling!r}: expected 'attention' or 'mean'")
-        if self.optimizer not in _STEP_SIZES:
-            raise AttnlabError(f"optimizer={self.optimizer!r}: expected 'adam' or 'descent'")
-        if self.head not in ("linear", "fixed", "two_layer"):
-            raise AttnlabError(f"head={self.head!r}: expected 'linear', 'fixed' or 'two_layer'")
-        parts = ["embeddings", *(["keys"] if self.pooling == "attention" else [])]
-        # With one key coordinate and |q| = 1, the key is the score up to its sign.
-        config = WordAttentionConfig.for_corpus(
-            corpus,
-            head=self.head,
-            embedding_dim=self.embedding_dim,
-            hidden=self.hidden,
-            embedding_std=self.embedding_std,
-            key_dim=1,
-            query_norm=1.0,
-            trained=tuple(parts if self.head == "fixed" else [*parts, "head"]),
-            normaliser=self.normaliser if self.pooling == "attention" else "softmax",
-        )
-        step_size = _STEP_SIZES[self.optimizer] if self.step_size is None else self.step_size
-        kind = Adam if self.optimizer == "adam" else GradientDescent
-        rule = kind(float(step_size), weight_decay=float(self.weight_decay))
-        return Training(config, rule, self.steps, self.batch_size, self.patience, seed, self.dtype)
 
     def predict(self, X: Any) -> ndarray:
         """The most probable class of each text."""

@@ -237,7 +237,8 @@ def _model(
         raise AttnlabError(
             f"the stored arrays have the shapes {found}; expected {shapes} of {settings['dtype']}"
         )
-    on_device = {name: jnp.asarray(array) for name, array in arrays.items()}
+    # With its type given, an array is copied; without, JAX compiles a program for each shape.
+    on_device = {name: jnp.asarray(array, array.dtype) for name, array in arrays.items()}
     head = kind(*(on_device[f"head.{name}"] for name in _HEAD_ARRAYS[kind]))
     normaliser = settings["normaliser"] if settings["pooling"] == "attention" else "softmax"
     embeddings, keys, query = (on_device[name] for name in ("embeddings", "keys", "query"))

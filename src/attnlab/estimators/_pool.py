@@ -37,7 +37,7 @@ class Pooled:
     def __init__(self, model: WordAttention):
         self.head = model.head
         self.scores = np.asarray(model.keys, np.float64) @ np.asarray(model.query, np.float64)
-        embeddings, projection = np.asarray(model.embeddings, np.float64), model.head.projection()
+        embeddings, projection = np.asarray(model.embeddings, np.float64), _projection(model.head)
         self.normaliser = model.normaliser
         self.table = (
             embeddings if projection is None else embeddings @ np.asarray(projection, np.float64)
@@ -66,6 +66,15 @@ class Pooled:
         return there, _finish(
             self.head, np.add.reduceat(attended, encoded.offsets[:-1][there], axis=0)
         )
+
+
+def _projection(head: AbstractHead) -> Float[ndarray, "d columns"] | None:
+    """``head.projection()``, without compiling it for a linear head."""
+    if not isinstance(head, LinearHead):
+        projection = head.projection()
+        return None if projection is None else np.asarray(projection)
+    weight = np.asarray(head.weight)
+    return weight[:, :1] - weight[:, 1:] if weight.shape[1] == 2 else weight
 
 
 def _normalised(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
@@ -38,6 +38,10 @@ from attnlab.training import (
     train_model,
 )
 
+if TYPE_CHECKING:
+    from attnlab.estimators._classifier import AttentionClassifier
+
+_STEP_SIZES = {"adam": 0.01, "descent": 1.0}
 _ROWS = 50  # how often the validation loss is looked at
 
 
@@ -61,6 +65,34 @@ class Outcome:
     model: WordAttention
     steps: int
     reason: str
+
+
+def training_of(classifier: AttentionClassifier, corpus: Corpus, seed: int) -> Training:
+    """The settings of a classifier, checked."""
+    c = classifier
+    if c.pooling not in ("attention", "mean"):
+        raise AttnlabError(f"pooling={c.pooling!r}: expected 'attention' or 'mean'")
+    if c.optimizer not in _STEP_SIZES:
+        raise AttnlabError(f"optimizer={c.optimizer!r}: expected 'adam' or 'descent'")
+    if c.head not in ("linear", "fixed", "two_layer"):
+        raise AttnlabError(f"head={c.head!r}: expected 'linear', 'fixed' or 'two_layer'")
+    parts = ["embeddings", *(["keys"] if c.pooling == "attention" else [])]
+    # With one key coordinate and |q| = 1, the key is the score up to its sign.
+    config = WordAttentionConfig.for_corpus(
+        corpus,
+        head=c.head,
+        embedding_dim=c.embedding_dim,
+        hidden=c.hidden,
+        embedding_std=c.embedding_std,
+        key_dim=1,
+        query_norm=1.0,
+        trained=tuple(parts if c.head == "fixed" else [*parts, "head"]),
+        normaliser=c.normaliser if c.pooling == "attention" else "softmax",
+    )
+    step_size = _STEP_SIZES[c.optimizer] if c.step_size is None else c.step_size
+    kind = Adam if c.optimizer == "adam" else GradientDescent
+    rule = kind(float(step_size), weight_decay=float(c.weight_decay))
+    return Training(config, rule, c.steps, c.batch_size, c.patience, seed, c.dtype)
 
 
 def fit_words(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from attnlab.stats import Ranking as Order
 
 LEVEL = 0.05  # of all pairs together
+_NOTEWORTHY = 0.05  # share of a variant's fits from which on a caution speaks of them
 
 
 class Compared(Curves, label="compare"):
@@ -235,6 +236,7 @@ def advise(data: Data, *, what: str) -> list[str]:
     ]
     if Compared.label in data:
         sentences += _samples_sentence(Compared.of(data), [best, *equals], against)
+        sentences += _tuning_sentence(Compared.of(data))
     sentences.append(_attention_sentence(ranking, best))
     if Longer.label in data:
         sentences += _speed_sentence(Longer.of(data), best, against)
@@ -314,6 +316,22 @@ def _times_samples(one: xr.Dataset) -> str:
     sign = f"{kind} " if kind in ("at least", "at most") else ""
     span = f"[{number(low)}, ∞)" if np.isinf(high) else f"[{number(low)}, {number(high)}]"
     return f"{sign}{number(value)} {span} times {'fewer' if saves else 'more'} samples"
+
+
+def _tuning_sentence(table: xr.Dataset) -> list[str]:
+    """A caution where tuning ended at an end of its grid, although the grid went on."""
+    if Compared.at_end not in table:
+        return []
+    ran = table[Compared.valid_loss].notnull()
+    at_end = (table[Compared.at_end].where(ran, 0).astype(bool) & ran).sum(["task", "seed", "size"])
+    share = at_end / ran.sum(["task", "seed", "size"])
+    cut = [str(name) for name in table["student"].values if share.sel(student=name) > _NOTEWORTHY]
+    if not cut:
+        return []
+    return [
+        f"Caution: the best tuning of {_listed(cut)} was often an end of the range that was tried, "
+        "even after it was widened."
+    ]
 
 
 def _attention_sentence(ranking: xr.Dataset, best: str) -> str:

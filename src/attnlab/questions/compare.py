@@ -283,6 +283,8 @@ class CompareSettings(Settings):
         }
         changed: dict[str, Any] = {k: v for k, v in given.items() if v not in (None, ())}
         changed["course"] = True
+        if self.step_sizes:
+            changed["widen"] = 0  # what is named is all that is tried
         if self.relevant:
             return {"relevant": self.relevant, **changed}
         if texts is None:

@@ -70,8 +70,9 @@ def render(page: Page) -> str:
         "plotly": plotly if has_figures else "",
         "script": asset("page.js"),
     }
-    return engine().render(
+    return render_template(
         "report.html",
+        Glossary(()),
         page=page,
         policy=Markup(_policy(*scripts.values())),
         style=Markup(style()),
@@ -79,58 +80,54 @@ def render(page: Page) -> str:
     )
 
 
-class Engine:
-    """The templates, with the filters of a page; ``glossary`` says what is explained in its texts."""
-
-    def __init__(self, glossary: Glossary):
-        self.glossary = glossary
-        self.environment = jinja2.Environment(
-            loader=jinja2.PackageLoader("attnlab.report", "templates"),
-            autoescape=True,
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self.environment.filters |= {
-            "all_decided": _all_decided,
-            "counts": _counts,
-            "data": figure_data,
-            "display": lambda latex: glossary.math(latex, display=True),
-            "embed": embed,
-            "expectation": expectation,
-            "first_words": lambda text: " ".join(text.split()[:2]),
-            "glance": _glance,
-            "headline": headline,
-            "interval": interval,
-            "kind": _kind,
-            "limit": _limit,
-            "linked": _linked,
-            "measured": _measured,
-            "prose": glossary.prose,
-            "slug": lambda words: words.replace(" ", "-"),
-            "steps": _steps,
-            "svg": lambda figure: Markup(svg(figure)),
-            "title": Glossary(()).typeset,
-            "typeset": glossary.typeset,
-        }
-        self.environment.globals |= {
-            "icons": Markup(asset("icons.svg")),
-            "marks": _MARKS,
-            "palette": DARK,
-            "reload": RELOAD_SECONDS,
-            "verdicts": (*VERDICTS, *SAVINGS),
-            "version": __version__,
-        }
-
-    def render(self, name: str, **content: Any) -> str:
-        """A template with what it shows."""
-        return self.environment.get_template(name).render(content) + "\n"
+def render_template(name: str, glossary: Glossary, **content: Any) -> str:
+    """A template with what it shows; ``glossary`` says what is explained in its texts."""
+    return _environment().get_template(name).render(glossary=glossary, **content) + "\n"
 
 
 @cache
-def engine() -> Engine:
-    """The templates for a page without a glossary."""
-    return Engine(Glossary(()))
+def _environment() -> jinja2.Environment:
+    """The templates, compiled once, with the filters of a page."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("attnlab.report", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "all_decided": _all_decided,
+        "counts": _counts,
+        "data": figure_data,
+        "display": jinja2.pass_context(
+            lambda page, latex: page["glossary"].math(latex, display=True)
+        ),
+        "embed": embed,
+        "expectation": expectation,
+        "first_words": lambda text: " ".join(text.split()[:2]),
+        "glance": _glance,
+        "headline": headline,
+        "interval": interval,
+        "kind": _kind,
+        "limit": _limit,
+        "linked": _linked,
+        "measured": _measured,
+        "prose": jinja2.pass_context(lambda page, text: page["glossary"].prose(text)),
+        "slug": lambda words: words.replace(" ", "-"),
+        "steps": _steps,
+        "svg": lambda figure: Markup(svg(figure)),
+        "title": Glossary(()).typeset,
+        "typeset": jinja2.pass_context(lambda page, text: page["glossary"].typeset(text)),
+    }
+    environment.globals |= {
+        "icons": Markup(asset("icons.svg")),
+        "marks": _MARKS,
+        "palette": DARK,
+        "reload": RELOAD_SECONDS,
+        "verdicts": (*VERDICTS, *SAVINGS),
+        "version": __version__,
+    }
+    return environment
 
 
 @cache

@@ -48,12 +48,13 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Shaded:
-    """Sentences under a time slider, of which ``steps`` names the places; without a script the last
-    is shown.
+    """Sentences under a time slider, of which ``steps`` names the places; it opens at ``start``,
+    which is shown without a script, too.
     """
 
     steps: tuple[str, ...]
     sentences: tuple[Sentence, ...]
+    start: int = -1
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,7 @@ class Card:
 class Section:
     """One part of the page, with or without a verdict.
 
+    ``folded``: only title and statement are shown until the reader opens it.
     ``statement`` is what is put to the test, ``expected`` the verdict that it should get,
     ``reading`` the verdict in words and ``reason`` why it is so; ``cautions`` stand right under the
     verdict. ``source`` and ``facts`` stand at the end; web addresses in ``source`` can be followed.
@@ -172,6 +174,7 @@ class Section:
     finding: str = ""
     why: str = ""
     tags: dict[str, str] = field(default_factory=dict)
+    folded: bool = False
 
     def __post_init__(self):
         check_id(self.id, "section")

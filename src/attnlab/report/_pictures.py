@@ -212,13 +212,16 @@ def _pictures_layout(columns: int, rows: int) -> dict[str, Any]:
     return style
 
 
-def shaded_figure(sentences: xr.Dataset, *, id: str, title: str) -> Figure:
+def shaded_figure(
+    sentences: xr.Dataset, *, id: str, title: str, start: float | None = None
+) -> Figure:
     """Sentences with each word's background as strong as its share of the attention.
 
     ``sentences``: ``weight`` (sentence, place, step), ``word`` and ``known`` (sentence, place; an
     empty word is beyond the end), ``label`` (sentence), ``predicted`` and ``probability`` of the
     label (sentence, step). A shade is 100 · weight / (the sentence's largest weight at any step),
-    so that twice as strong is twice the attention. Words after the 80th are shown as one, with the
+    so that twice as strong is twice the attention. The slider opens at the step nearest to
+    ``start``, by default at the last one. Words after the 80th are shown as one, with the
     sum of their weights.
 
     >>> import xarray as xr
@@ -248,7 +251,11 @@ def shaded_figure(sentences: xr.Dataset, *, id: str, title: str) -> Figure:
         {},
         _shaded_table(rows, names),
         _shaded_note(sentences, len(rows), len(names)),
-        shaded=Shaded(tuple(names), tuple(row.entry() for row in rows)),
+        shaded=Shaded(
+            tuple(names),
+            tuple(row.entry() for row in rows),
+            -1 if start is None else int(np.abs(kept["step"].values - start).argmin()),
+        ),
     )
 
 

@@ -9,6 +9,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from attnlab._places import (
     put_bytes,
     write_atomically,
 )
-from attnlab.report._html import Engine, asset, render, style
+from attnlab.report._html import asset, render, render_template, style
 from attnlab.report._page import Figure, Page, Section
 from attnlab.report._pdf import pdf as pdf_of
 from attnlab.report._story import Book, Chapter, Derivation, Story, Term
@@ -142,9 +143,7 @@ class _Site:
     def __init__(self, page: Page, book: Book):
         self.page, self.book = page, book
         self.sections = {section.id: section for section in page.sections if section.verdict}
-        self.engines = {
-            up: Engine(Glossary(book.terms, f"{up}glossary.html")) for up in ("", "../")
-        }
+        self.glossaries = {up: Glossary(book.terms, f"{up}glossary.html") for up in ("", "../")}
 
     def index(self) -> str:
         """The first page: question, figure, answer, verdicts and doors."""
@@ -173,8 +172,9 @@ class _Site:
 
     def _render(self, name: str, *, up: str = "", figures: bool = False, **content: Any) -> str:
         """A page, with the meaning of every term that stands on it."""
-        text = self.engines[up].render(
+        text = render_template(
             name,
+            self.glossaries[up],
             page=self.page,
             book=self.book,
             policy=Markup(_POLICY),
@@ -183,10 +183,13 @@ class _Site:
             **content,
         )
         used = {term for names in _USED.findall(text) for term in names.split()}
-        shown = [one for one in self._meanings() if one[0] in used]
-        return text.replace(_TERMS, self.engines[up].render("terms.html", terms=shown), 1)
+        shown = [one for one in self.meanings if one[0] in used]
+        return text.replace(
+            _TERMS, render_template("terms.html", self.glossaries[up], terms=shown), 1
+        )
 
-    def _meanings(self) -> list[tuple[str, Term, Markup, Markup]]:
+    @cached_property
+    def meanings(self) -> list[tuple[str, Term, Markup, Markup]]:
         """Of every term its anchor, symbol and meaning; what they contain is not explained again."""
         bare = Glossary(())
         return [
@@ -196,7 +199,7 @@ class _Site:
                 bare.math(term.latex) if term.latex else Markup(),
                 bare.typeset(term.meaning),
             )
-            for name, term in zip(self.engines[""].glossary.ids, self.book.terms, strict=True)
+            for name, term in zip(self.glossaries[""].ids, self.book.terms, strict=True)
         ]
 
     def _figure(self, wanted: str | Figure | None) -> tuple[Figure | None, str]:
@@ -244,7 +247,7 @@ class _Site:
         return self._render("ledger.html", rows=rows, choices=_choices(rows), map=_by_place(rows))
 
     def _glossary(self) -> str:
-        return self._render("glossary.html", symbols=self._meanings())
+        return self._render("glossary.html", symbols=self.meanings)
 
     def _claim(self, section: Section) -> str:
         names = list(self.sections)

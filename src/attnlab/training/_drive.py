@@ -23,7 +23,6 @@ from rich.progress import Progress
 
 import attnlab
 from attnlab._errors import AttnlabError
-from attnlab.training._flow import solve_flow
 from attnlab.training._loop import (
     NON_FINITE,
     RUNNING,
@@ -437,6 +436,9 @@ def _flow_all(
     interrupt: Interrupt,
 ) -> None:
     """Integrate all runs, one after the other."""
+    # Importing diffrax takes as long as importing JAX; descent does not need it.
+    from attnlab.training._flow import solve_flow
+
     times = jnp.asarray(recorder.steps, settings.dtype) * flow.step_size
     last = int(recorder.steps[-1])
     for position, seed in enumerate(recorder.seeds):

@@ -26,12 +26,20 @@ from attnlab.models import (
     Part,
     Softmax,
     Tokens,
+    TwoLayerHead,
     WordAttention,
     guarded,
     pool_tokens,
     too_wide,
 )
-from attnlab.training._problem import AbstractFrame, AbstractObjective, Evaluation, Outer, Trained
+from attnlab.training._problem import (
+    AbstractFrame,
+    AbstractObjective,
+    Evaluation,
+    Outer,
+    Trained,
+    tall_product,
+)
 
 Rows = Int[Array, "rows"] | None
 
@@ -198,7 +206,7 @@ class FreeValues(AbstractValues):
         """``E @ projection``."""
         projection = self.head(trained).projection()
         embeddings = self.embeddings(trained)
-        return embeddings if projection is None else embeddings @ projection
+        return embeddings if projection is None else tall_product(embeddings, projection)
 
     def gradient(self, trained: Trained, dtable: Array, dhead: PyTree) -> Trained:
         """``∂L/∂E = ∂L/∂U·Wᵀ`` (as its factors) and ``∂L/∂W = Eᵀ·∂L/∂U`` plus the gradient of the head's rest."""
@@ -427,7 +435,7 @@ class WordObjective(AbstractObjective[Frame]):
             lambda: self.incidence.pool(jnp.exp(scores - jnp.max(scores)), table)[0],
             lambda: pool_tokens(scores, table, Tokens.of(self.incidence)),
         )
-        logits = jax.vmap(head.finish)(pooled)
+        logits = _finished(head, pooled)
         return cross_entropy(logits, self.incidence.labels), logits
 
     def evaluate(
@@ -477,12 +485,22 @@ def cross_entropy(
     return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
 
 
+def _finished(
+    head: AbstractHead, pooled: Float[Array, "sentences columns"]
+) -> Float[Array, "sentences classes"]:
+    """The rest of the head for all sentences; in a few large products where its form is known."""
+    if isinstance(head, TwoLayerHead):
+        hidden = jax.nn.relu(pooled + head.bias1[None, :])
+        return tall_product(hidden, head.weight2) + head.bias2[None, :]
+    return jax.vmap(head.finish)(pooled)
+
+
 def head_gradient(pooled, head, labels):
     """Loss, and its derivatives by the pooled rows and by the rest of the head."""
     arrays, static = eqx.partition(head, eqx.is_inexact_array)
 
     def cost(pooled, arrays):
-        return cross_entropy(jax.vmap(eqx.combine(arrays, static).finish)(pooled), labels)
+        return cross_entropy(_finished(eqx.combine(arrays, static), pooled), labels)
 
     loss, (dpooled, dhead) = jax.value_and_grad(cost, argnums=(0, 1))(pooled, arrays)
     return loss, dpooled, dhead

@@ -7,9 +7,34 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 Trained = PyTree[Float[Array, "..."]]
+
+
+_TOGETHER, _NARROW = 4, 16
+
+
+def tall_product(
+    tall: Float[Array, "rows inner"], small: Float[Array, "inner columns"]
+) -> Float[Array, "rows columns"]:
+    """``tall @ small``, for many rows of a few numbers.
+
+    In float32 XLA takes twice as long for ten columns as for forty: four rows are multiplied
+    together, by a block-diagonal matrix.
+
+    >>> tall, small = jnp.arange(15.0, dtype="float32").reshape(5, 3), jnp.ones((3, 2), "float32")
+    >>> bool((tall_product(tall, small) == tall @ small).all())
+    True
+    """
+    rows, inner = tall.shape
+    if tall.dtype != jnp.float32 or max(small.shape) > _NARROW or rows < _TOGETHER * inner:
+        return tall @ small
+    blocks = jnp.kron(jnp.eye(_TOGETHER, dtype=small.dtype), small)
+    whole = jnp.pad(tall, ((0, -rows % _TOGETHER), (0, 0)))
+    found = whole.reshape(-1, _TOGETHER * inner) @ blocks
+    return found.reshape(-1, small.shape[1])[:rows]
 
 
 class Outer(eqx.Module):
@@ -24,7 +49,7 @@ class Outer(eqx.Module):
 
     def product(self) -> Float[Array, "rows d"]:
         """The product."""
-        return self.left @ self.right.T
+        return tall_product(self.left, self.right.T)
 
 
 class Evaluation(NamedTuple):

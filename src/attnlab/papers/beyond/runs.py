@@ -23,9 +23,10 @@ from attnlab.models import (
 from attnlab.papers.beyond.settings import TOO_LARGE, WORDS, EdgeSettings, EntropySettings
 from attnlab.papers.lu2021.runs import task_keys
 from attnlab.sweeps import RunContext
-from attnlab.training import Every, GradientDescent, Loss, train_model
+from attnlab.training import Every, GradientDescent, GradientFlow, Loss, train_model
 
 _TOLERANCE = 0.01  # λ_max counts as converged if its residual is at most this share of it
+_MOST_EVALUATIONS = 10**6  # of the gradient, in a flow
 _NORMS = np.linspace(0.1, 8.0, 60)  # norms at which the extremal row is taken
 _SHOWN = 24  # random rows for each T that the figure shows
 
@@ -34,15 +35,20 @@ def train_edge(settings: EdgeSettings, context: RunContext) -> xr.Dataset:
     """Train once; along dimension ``step``: ``loss``, ``sharpness`` λ_max with its
     ``sharpness_residual``, and ``edge`` = λ_max·step_size/2. Where Lanczos has not converged,
     ``sharpness`` and ``edge`` are nan.
+
+    A flow has no steps: its ``edge`` is that of a step of ``step_size`` from where it is.
     """
     s = settings
+    rule = GradientDescent(s.step_size)
+    if s.flow:
+        rule = GradientFlow(s.step_size, max_evaluations=_MOST_EVALUATIONS)
     run = train_model(
         lambda key: edge_model(s, key),
         one_hot_loss,
         edge_data(s, task_keys(context.root_seed, s.seed)[0]),
         steps=s.steps,
         seeds=[s.seed],
-        optimizer=GradientDescent(s.step_size),
+        optimizer=rule,
         when=Every(max(1, s.steps // s.rows)),
         record=(Loss(), Curvature(depth=s.depth)),
         root_seed=context.root_seed,
@@ -54,6 +60,8 @@ def train_edge(settings: EdgeSettings, context: RunContext) -> xr.Dataset:
         raise KeyboardInterrupt
     if status != "finished":
         raise AttnlabError(f"the run did not finish: {data.reason.values}")
+    if s.flow:
+        data = data.assign(edge=(s.step_size / 2 * data.sharpness).where(data.step > 0))
     return where_converged(data.drop_vars(["status", "reason", "last_step"]))
 
 

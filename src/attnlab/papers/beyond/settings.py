@@ -20,6 +20,7 @@ class EdgeSettings:
       is the mean over sentences of ``|logits − one-hot label|²``.
     - Embeddings, keys, query and the linear head are all trained, from ``init_std`` per entry.
     - ``rows``: how often λ_max is looked at, by ``depth`` Lanczos steps.
+    - ``flow``: the gradient flow itself for the time ``steps × step_size``, instead of descent.
     """
 
     arm: str = ""
@@ -36,6 +37,7 @@ class EdgeSettings:
     embedding_dim: int = 8
     flipped: float = 0.1
     init_std: float = 0.3
+    flow: bool = False
 
     def __post_init__(self):
         for name in ("steps", "rows", "depth", "sentences", "embedding_dim", "length"):

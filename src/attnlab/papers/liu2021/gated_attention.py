@@ -118,6 +118,10 @@ claim = Claim(
     ),
     how_measured=f"{HOW} The gate is 2·sigmoid(3·(x shifted by one)) on the relevant features.",
     refuted_by="Needed samples of the known gate that grow with p.",
+    notes=(
+        "Seeds from 0 on give 0.01 [−0.15, 0.20], seeds from 1000 on 0.12 [−0.01, 0.31], which does not "
+        "decide at quick scale.",
+    ),
     cautions=tuning_cautions({"": Gated}),
     figures=figures,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import equinox as eqx
@@ -101,7 +102,7 @@ class Made:
 def make_problem(s: PointSettings, key: jax.Array) -> Made:
     """The problem that a key draws: teacher, samples, test points, starts."""
     teacher_key, data_key, test_key, start_key = (jax.random.fold_in(key, k) for k in range(4))
-    teacher, config = _teacher(s, teacher_key), _config(s)
+    teacher = _teacher(s, teacher_key)
     count = s.samples if s.drawn is None else s.drawn
     train, test = (
         _drawn(s, teacher, count, data_key, True),
@@ -113,10 +114,7 @@ def make_problem(s: PointSettings, key: jax.Array) -> Made:
     # r².
     train["weight"] = jnp.where(jnp.arange(count) < s.samples, (count / s.samples) ** 0.5, 0.0)
     loss = _loss(s)
-    models = [
-        _scaled(config, s.scales[k % len(s.scales)]).init(jax.random.fold_in(start_key, k))
-        for k in range(s.starts)
-    ]
+    models = _starts(s.model, s.sharpness, tuple(s.scales), s.starts, _numbers(start_key))
     problem = Problem.of(models[0], loss, train, l2=s.l2, trained=trained_parts)
     starts = jnp.stack([problem.flatten(model) for model in models])
 
@@ -148,23 +146,56 @@ def _attention() -> SelfAttentionConfig:
 
 
 def _teacher(s: PointSettings, key: jax.Array) -> Any:
-    kind: str
-    sizes: dict[str, Any]
+    """The teacher whose outputs are learned."""
+    kind = "multi-layer" if s.model == "multi-layer" else "self-attention"
     if s.model in ON_VECTORS:
         kind = "gate"
-        sizes = {"features": 8, "relevant": _RELEVANT, "hidden": 4, "sharpness": s.sharpness}
-    elif s.model == "multi-layer":
-        kind, sizes = "multi-layer", {"attention": _attention(), "depth": 2}
-    else:
-        kind, sizes = "self-attention", {"attention": _attention()}
-    if s.classes:
-        return make_label_teacher(kind, key=key, inputs=s.inputs, **sizes)
-    return make_teacher(kind, key=key, noise_std=s.noise_std, inputs=s.inputs, **sizes)
+    return _drawn_teacher(kind, s.classes, s.noise_std, s.inputs, s.sharpness, _numbers(key))
 
 
-def _config(s: PointSettings) -> Any:
+def _numbers(key: jax.Array) -> tuple[int, ...]:
+    """A key as numbers, which can be looked up."""
+    return tuple(np.asarray(jax.random.key_data(key)).tolist())
+
+
+# Problems of one seed share their teacher, whatever the model, its penalty and its number of samples:
+# finding its variance takes as long as a short search.
+@lru_cache(maxsize=512)
+def _drawn_teacher(
+    kind: str,
+    classes: int,
+    noise_std: float,
+    inputs: str,
+    sharpness: float,
+    numbers: tuple[int, ...],
+) -> Any:
+    sizes: dict[str, Any] = {"attention": _attention()}
+    if kind == "gate":
+        sizes = {"features": 8, "relevant": _RELEVANT, "hidden": 4, "sharpness": sharpness}
+    elif kind == "multi-layer":
+        sizes["depth"] = 2
+    key = jax.random.wrap_key_data(jnp.asarray(numbers, jnp.uint32))
+    if classes:
+        return make_label_teacher(kind, key=key, inputs=inputs, **sizes)
+    return make_teacher(kind, key=key, noise_std=noise_std, inputs=inputs, **sizes)
+
+
+@lru_cache(maxsize=512)
+def _starts(
+    model: str, sharpness: float, scales: tuple[float, ...], count: int, numbers: tuple[int, ...]
+) -> tuple[Any, ...]:
+    """The models that the searches of a seed start from."""
+    config = _config(model, sharpness)
+    key = jax.random.wrap_key_data(jnp.asarray(numbers, jnp.uint32))
+    return tuple(
+        _scaled(config, scales[k % len(scales)]).init(jax.random.fold_in(key, k))
+        for k in range(count)
+    )
+
+
+def _config(model: str, sharpness: float) -> Any:
     base = _attention()
-    wide = BaselineConfig(8, 4, sharpness=s.sharpness)
+    wide = BaselineConfig(8, 4, sharpness=sharpness)
     return {
         "baseline": wide,
         "narrow-baseline": replace(wide, numbers=_RELEVANT),
@@ -174,7 +205,7 @@ def _config(s: PointSettings) -> Any:
         "known-weights-plain": KnownWeightsConfig(base, values=False),
         "self-attention": base,
         "multi-layer": MultiLayerConfig(base, 2),
-    }[s.model]
+    }[model]
 
 
 def _scaled(config: Any, scale: float) -> Any:

@@ -39,8 +39,8 @@ _GROWING: dict[Scale, tuple[int, ...]] = {
     "paper": (2, 3, 4, 6, 8, 11, 16, 32),
 }
 _FLAT: dict[Scale, tuple[int, ...]] = {
-    "quick": (8, 12, 16, 24, 64),
-    "paper": (6, 8, 12, 16, 24, 32, 48, 96),
+    "quick": (5, 10, 16, 26, 64),
+    "paper": (5, 7, 10, 14, 20, 28, 40, 64),
 }
 _INCOMPLETE = (16, 64, 256, 1024, 4096)
 _WRONG = (256, 4096)  # enough to see that the level is not reached
@@ -51,16 +51,18 @@ _WIDEN = 3  # times that a grid of weight decays may go on: 0, 0.1, then 0.3, 0.
 _RELEVANT = (2, 4, 8)
 _DISTRIBUTIONS = ("correlated", "decaying", "heavy-tailed")
 # Times the seeds: showing that needed samples are flat takes more than showing growth.
-_MASK_SEEDS: dict[Scale, int] = {"quick": 4, "paper": 2}
+_MASK_SEEDS: dict[str, dict[Scale, int]] = {
+    "baseline": {"quick": 2, "paper": 1},
+    "known-attention": {"quick": 4, "paper": 2},
+}
 # A rank agreement's interval is over settings.
-_FAMILY_SEEDS: dict[Scale, int] = {"quick": 4, "paper": 16}
+_FAMILY_SEEDS: dict[Scale, int] = {"quick": 4, "paper": 8}
 WORD_SIZES: dict[Scale, tuple[int, ...]] = {
     "quick": (64, 128, 256, 512, 1024, 4096),
     "paper": (64, 91, 128, 181, 256, 362, 512, 1024, 2048, 4096),
 }
 MOST_WORDS = 4096  # samples drawn for teachers on words
 WIDTHS = (24, 96, 384)  # hidden units of the MLPs of which the best is compared with attention
-STEP_SIZES = (0.005, 0.02)  # of all students on words
 
 
 class TeacherCurves(Curves):
@@ -206,10 +208,16 @@ def _static_grid(scale: Scale, seeds: int) -> Grid:
     # Runs that share a program (one p) lie apart, so that two processes do not compile the same one
     # at once.
     family = [("normal", s, p) for s in _RELEVANT if s != 4 for p in FEATURES[scale]]
-    family += [(inputs, 4, p) for inputs in _DISTRIBUTIONS for p in FEATURES[scale] if p > SMALLEST]
-    for student, times in (("baseline", 1), ("known-attention", _MASK_SEEDS[scale])):
+    family += [
+        (inputs, s, p)
+        for inputs in _DISTRIBUTIONS
+        for s in _RELEVANT
+        for p in FEATURES[scale]
+        if scale == "paper" or (s == 4 and p > SMALLEST)
+    ]
+    for student, times in _MASK_SEEDS.items():
         for setting in main:
-            add(student, setting, times * seeds)
+            add(student, setting, times[scale] * seeds)
         for setting in family:
             add(student, setting, min(seeds, _FAMILY_SEEDS[scale]))
     widest = ("normal", 4, LARGEST)
@@ -321,16 +329,14 @@ def _attention_grid(scale: Scale, seeds: int) -> Grid:
     sizes = WORD_SIZES[scale]
     arms = {
         label_of("self-attention", mlp(hidden)): word_arm(
-            "self-attention", "baseline", sizes, hidden=hidden, step_sizes=STEP_SIZES
+            "self-attention", "baseline", sizes, hidden=hidden
         )
         for hidden in WIDTHS
     }
     for student in ("self-attention", "known-weights", "wrong-weights"):
-        arms[label_of("self-attention", student)] = word_arm(
-            "self-attention", student, sizes, step_sizes=STEP_SIZES
-        )
+        arms[label_of("self-attention", student)] = word_arm("self-attention", student, sizes)
     for student in ("baseline", "self-attention"):
-        arms[label_of("mlp", student)] = word_arm("mlp", student, sizes, step_sizes=STEP_SIZES)
+        arms[label_of("mlp", student)] = word_arm("mlp", student, sizes)
     return Grid(arms, seeds)
 
 

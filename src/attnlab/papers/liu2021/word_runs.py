@@ -38,6 +38,7 @@ from attnlab.papers.liu2021.curve_runs import (
     Start,
     call,
     learning_curve,
+    predicted_labels,
 )
 from attnlab.papers.liu2021.variant_runs import VariantLoss, VariantMeasure, train_course
 from attnlab.papers.liu2021.variant_settings import Variant
@@ -67,12 +68,21 @@ def fit_words(s: WordSettings, context: RunContext) -> xr.Dataset:
     rng = np.random.default_rng(s.seed)
     train = thinning.shortened(task.train.subset(order), thinning.LONGEST, rng)
     if s.student == TF_IDF:
-        return tf_idf_curve(train, task.valid, task.test, s.sizes, s.strengths)
+        curve = tf_idf_curve(train, task.valid, task.test, s.sizes, s.strengths)
+        return curve if s.answers else curve.drop_vars("answers")
     variant = s.variant
     learner = _counting(task, s) if variant is None else _pooling(task, variant, s)
     given = _given(task, s)
     own, valid, test = (given(part) for part in (train, task.valid, task.test))
-    found = learning_curve(learner, own, {"valid": valid, "test": test}, s, key=fit_key)
+    checks = {"valid": valid, "test": test}
+    if s.answers:
+        told = replace(
+            learner, measure=WithAnswers(learner.measure, answer_bag), dims={"answers": ("text",)}
+        )
+        found = learning_curve(told, own, checks, s, key=fit_key)
+        found["answers"] = found.answers.isel(size=-1)
+    else:
+        found = learning_curve(learner, own, checks, s, key=fit_key)
     if not s.course:
         return found
     names = ("entropy", "accuracy", *(() if task.known is None else ("attention",)))
@@ -209,6 +219,21 @@ class _CountsStart:
         return eqx.nn.MLP(self.words, self.classes, self.hidden, 1, key=key, dtype=kind)
 
 
+@dataclass(frozen=True)
+class WithAnswers:
+    """What a measure says, and the class that ``answers`` names for each test text."""
+
+    measure: Callable[[Any, Any], dict[str, Array]]
+    answer: Callable[[Any, Any], Array]
+
+    def __call__(self, model: Any, checks: Any) -> dict[str, Array]:
+        """All of it, for one model."""
+        test = checks["test"]
+        outputs = jax.vmap(self.answer, (None, 0))(model, test["x"])
+        found = self.measure(model, checks)
+        return found | {"answers": predicted_labels(outputs, test["y"])}
+
+
 def answer_bag(model: WordAttention, sample: dict[str, Any]) -> Array:
     """The logits of one sentence."""
     return bag_logits(model, sample["bag"])
@@ -248,7 +273,8 @@ def tf_idf_curve(
     strengths: tuple[float, ...] = WordSettings.strengths,
 ) -> xr.Dataset:
     """TF-IDF with logistic regression on the first n training sentences; C by the least loss on
-    validation sentences.
+    validation sentences. ``answers`` (text): the class that the largest n names for each test
+    sentence.
 
     Where the first n sentences are all of one class, that class is the answer.
 
@@ -258,11 +284,13 @@ def tf_idf_curve(
     [0.5, 1.0]
     """
     rows = []
+    answers = np.zeros(len(test), np.int32)
     for n in sizes:
         part = train.subset(np.arange(n))
         seen = np.unique(part.labels)
         if len(seen) == 1:
-            rows.append((float((test.labels == seen[0]).mean()), np.nan, np.nan))
+            answers = np.full(len(test), seen[0], np.int32)
+            rows.append((float((answers == test.labels).mean()), np.nan, np.nan))
             continue
         weigh = TfidfTransformer(sublinear_tf=True).fit(_counts(part))
         known = valid.subset(np.isin(valid.labels, seen))
@@ -272,13 +300,15 @@ def tf_idf_curve(
             model = LogisticRegression(C=strength, max_iter=1000).fit(x, part.labels)
             loss = log_loss(known.labels, model.predict_proba(x_valid), labels=model.classes_)
             if loss < best[0]:
-                best = (loss, float(model.score(x_test, test.labels)), strength)
+                answers = model.predict(x_test).astype(np.int32)
+                best = (loss, float((answers == test.labels).mean()), strength)
         rows.append((best[1], best[0], best[2]))
     accuracy, loss, strength = np.array(rows).T
     columns = {"accuracy": accuracy, "valid_loss": loss, "strength": strength}
-    return xr.Dataset(
+    found = xr.Dataset(
         {name: ("size", values) for name, values in columns.items()}, {"size": list(sizes)}
     )
+    return found.assign(answers=("text", answers))
 
 
 def _counts(corpus: Corpus):

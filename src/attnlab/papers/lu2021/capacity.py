@@ -28,7 +28,7 @@ from attnlab.papers import PROTOTYPE
 from attnlab.papers.lu2021 import PAPER
 from attnlab.papers.lu2021.figures import BAND
 from attnlab.papers.lu2021.settings import TopicSettings
-from attnlab.papers.lu2021.sweeps import ENOUGH, SMALL, WORK
+from attnlab.papers.lu2021.sweeps import ENOUGH, SMALL, WORK, fewer
 from attnlab.report import Figure, band_figure, heat_table, number, paths_figure
 
 if TYPE_CHECKING:
@@ -62,7 +62,9 @@ class Capacity(Table, label="capacity"):
 def _grid(scale: Scale, seeds: int) -> Grid:
     base = SMALL[scale] | {"record": "curves", "rows": 250}
     arms = {name: base | arm for name, arm in _ARMS.items()}
-    return Grid(arms, max(seeds, ENOUGH))
+    counts = dict.fromkeys(arms, max(seeds, ENOUGH))
+    # Only shown beside the others, not judged.
+    return Grid(arms, counts | {"linear from fixed W": fewer(scale, seeds)})
 
 
 def _measure(arms: Data) -> Data:

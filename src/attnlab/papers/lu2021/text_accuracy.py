@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from attnlab.lab import Claim, Control, Criterion, Data, every_run, pooled_max
 from attnlab.papers import PROTOTYPE, ROTTEN_TOMATOES
 from attnlab.papers.lu2021.text_figures import fixed_course
@@ -10,6 +12,7 @@ from attnlab.papers.lu2021.text_sweeps import (
     TEXT_SOURCE,
     Fixed,
     Linear,
+    Padded,
     Permuted,
     is_judged,
     leak_notes,
@@ -20,6 +23,8 @@ from attnlab.report import Figure
 
 # The least test accuracy under the fixed and under the linear head.
 _LEAST = {"Rotten Tomatoes": (0.70, 0.70), "SST-2": (0.79, 0.78)}
+
+_ON_TOMATOES = replace(PILOT, moved_from="those of SST-2, 0.79 and 0.78, and only reported")
 
 
 def figures(data: Data) -> list[Figure]:
@@ -36,6 +41,7 @@ def figures(data: Data) -> list[Figure]:
             title="Accuracy along training, fixed head",
             label="accuracy",
             caption="Judged is the test accuracy at the step of the lowest validation loss.",
+            more={"test, padding word": Padded.accuracy_test} if Padded.label in data else None,
         )
     ]
 
@@ -63,7 +69,7 @@ def claim_on(corpus: str) -> Claim:
             "reported": "How well one attention over words classifies this text",
         },
         source=TEXT_SOURCE,
-        provenance=PILOT if of_tomatoes else PROTOTYPE,
+        provenance=_ON_TOMATOES if of_tomatoes else PROTOTYPE,
         sweeps=(text_sweep(corpus),),
         criteria=(
             Criterion("test accuracy, fixed head", Fixed.best_accuracy, every_run >= fixed),

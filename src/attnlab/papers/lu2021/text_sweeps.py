@@ -111,6 +111,10 @@ class Permuted(Trained, label="text permuted"):
     """Under the fixed head, on training labels in random order: the control."""
 
 
+class Padded(Trained, label="text padded", optional=True):
+    """Under the fixed head, with the authors' trainable padding word; at paper scale."""
+
+
 HEADS: dict[str, type[Trained]] = {"fixed head": Fixed, "linear head": Linear}
 
 
@@ -139,10 +143,13 @@ def text_sweep(corpus: str = ROTTEN_TOMATOES) -> Sweep:
             "fixed": base,
             "permuted": base | {"permuted": True},
         }
+        if scale == "paper":
+            arms["padded"] = base | {"padding": True}
         counts = {
             "linear": max(1, seeds // 2) if scale == "quick" else seeds,
             "fixed": max(1, seeds // 2) if scale == "quick" else seeds,
             "permuted": max(1, seeds // 4),
+            "padded": max(1, seeds // 4),
         }
         return Grid(arms, counts)
 
@@ -151,7 +158,7 @@ def text_sweep(corpus: str = ROTTEN_TOMATOES) -> Sweep:
         work=TRAIN_TEXT,
         grid=grid,
         measure=_measure,
-        tables=(Fixed, Linear, Permuted),
+        tables=(Fixed, Linear, Permuted, Padded),
     )
 
 

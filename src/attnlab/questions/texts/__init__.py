@@ -1,8 +1,8 @@
 """``attnlab study``: does attention pay on a user's own labelled texts, and what does it attend to?
 
 ``_study`` has settings, sweeps and the experiment; ``_tables`` what is measured; ``_answers`` the
-answers; ``_page`` and ``_words`` what is drawn. ``_work``, ``_stopped`` and ``_try`` load JAX and
-are imported when a study runs.
+answers; ``_page`` and ``_words`` what is drawn. ``_best`` compares students and variants;
+``_work`` and ``_stopped`` load JAX and are imported when a study runs.
 """
 
 from attnlab.questions.texts._study import TRIED, Study, StudySettings, study_texts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 import attnlab as al
 from attnlab.lab import Data
 from attnlab.papers.liu2021.text import common_level
-from attnlab.papers.liu2021.word_settings import TEXT_STEP_SIZES
+from attnlab.papers.liu2021.word_settings import TEXT_STEP_SIZES, TEXT_WIDEN
 from attnlab.questions.texts._tables import (
     PATH,
     Agreement,
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from attnlab.complexity import NeededSamples, SampleRatio
 
 _POINT = 0.01
+_POOLINGS = ("attention-pooling", "mean-pooling")
+_NOTEWORTHY = 0.05  # share of fits from which on a caution speaks of them
 _WORST = 0.3  # relative error from which on the relation is said to fail for a word
 _TOP = 40  # words of the record
 _KINDS = {"crossed": "exact", "already met": "at most", "not reached": "at least"}
@@ -67,7 +69,8 @@ def pays(curves: xr.Dataset, level: float | None) -> tuple[xr.Dataset, dict[str,
         "interval": [_finite(ratio.interval.low), _finite(ratio.interval.high)],
         "level": level,
         "more_seeds": ratio.more_seeds,
-        "words": f"{_saving(ratio, level)}{_crossing(ratio.verdict, difference)}",
+        "words": f"{_saving(ratio, level)}{_crossing(ratio.verdict, difference)}"
+        + _tuning_caution(curves),
         "headline": _headline(ratio),
         "needed": {name: _labels(one) for name, one in needs.items()},
         "accuracy": {name: float(ends.sel(student=name)) for name in students},
@@ -151,19 +154,39 @@ def _tuned(curves: xr.Dataset) -> list[str]:
     said = [
         f"For both kinds of pooling, at every number of labels and seed, {len(TEXT_STEP_SIZES)} step "
         f"sizes of Adam ({listed}) were tried, the best kept by loss on validation texts, which "
-        "are not counted as labels. TF-IDF had seven strengths of its penalty.",
+        "are not counted as labels; where the best was an end of the range, the range went on, up to "
+        f"{TEXT_WIDEN} times. TF-IDF had seven strengths of its penalty.",
     ]
-    for student in ("attention-pooling", "mean-pooling"):
+    for student in _POOLINGS:
         chosen = curves[Curves.step_size].sel(student=student).values
         chosen = chosen[np.isfinite(chosen)]
-        edge = float(np.mean(np.isin(chosen, [min(TEXT_STEP_SIZES), max(TEXT_STEP_SIZES)])))
+        edge = share_at_end(curves, student)
         said.append(
             _percent(
-                f"{student}: the step size chosen was {np.median(chosen):g} in the middle, and at "
-                f"an end of the range in {edge:.0%} of the fits."
+                f"{student}: the step size chosen was {np.median(chosen):g} in the middle, and an "
+                f"end of its range in {edge:.0%} of the fits."
             )
         )
     return said
+
+
+def share_at_end(curves: xr.Dataset, student: str) -> float:
+    """Of the student's fits, the share whose step size is an end of what was tried."""
+    if Curves.at_end not in curves:
+        return 0.0
+    at_end = curves[Curves.at_end].sel(student=student)
+    return float(at_end.where(at_end.notnull(), drop=True).mean())
+
+
+def _tuning_caution(curves: xr.Dataset) -> str:
+    """What limits the comparison: tuning that ended at an end of its range."""
+    cut = [s for s in _POOLINGS if share_at_end(curves, s) > _NOTEWORTHY]
+    if not cut:
+        return ""
+    return (
+        f" Caution: the best step size of {' and '.join(cut)} was often an end of the range that was "
+        "tried, even after it was widened."
+    )
 
 
 def _one_more_point(attention: xr.DataArray) -> str:
@@ -221,7 +244,7 @@ def all_cards(data: Data, found: Mapping[str, Any]) -> tuple[Card, ...]:
         *_good_cards(data),
     ]
     if "try" in verdicts:
-        cards.append(_try_card(verdicts["try"]))
+        cards.append(Card(label="what to try", text=verdicts["try"]["advice"], link="try"))
     return tuple(cards)
 
 
@@ -257,7 +280,7 @@ def _pays_cards(record: Mapping[str, Any]) -> list[Card]:
     needed = ", ".join(f"{name} {labels}" for name, labels in record["needed"].items())
     return [
         Card(
-            label="does attention pay?",
+            label="attention against mean pooling",
             text=f"{record['words']} With all labels the test accuracies are {reached}.",
             headline=record["headline"],
             measure=f"times fewer labels than mean pooling, at {level}",
@@ -309,7 +332,7 @@ def _words_cards(data: Data) -> list[Card]:
                 headline=_percent(f"{middle:.1%}"),
                 measure="median error of the relation",
                 verdict="reported",
-                link="words",
+                link="training",
             )
         )
     return cards
@@ -382,14 +405,3 @@ def _good_cards(data: Data) -> list[Card]:
             )
         )
     return cards
-
-
-def _try_card(record: Mapping[str, Any]) -> Card:
-    best: Sequence[str] = record["order"]
-    return Card(
-        label="what to try",
-        text=record["sentence"],
-        headline=f"{record['accuracy'][best[0]]:.3f}",
-        measure=f"mean accuracy of {best[0]}, with all labels",
-        link="try",
-    )

@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from attnlab.lab import Data
-from attnlab.questions._ranking import apart_table, rank_table
+from attnlab.questions.texts._best import NAMES
 from attnlab.questions.texts._tables import (
     PATH,
-    VARIANTS,
     Agreement,
+    Confused,
     Curves,
     Ends,
     Lengths,
     Needed,
     Polish,
+    Scores,
+    Tried,
 )
-from attnlab.questions.texts._words import why_missing, words_section
+from attnlab.questions.texts._words import training_section, why_missing, words_section
 from attnlab.report import (
     Card,
     DotRow,
@@ -63,20 +65,145 @@ def sections(record: Record) -> list[Section]:
 
     def own(section: str) -> tuple[Card, ...]:
         """The cards of a section, without the link to where they stand."""
-        return tuple(replace(card, link="") for card in record.cards if card.link == section)
+        cards = [Card(**entry) for entry in content["cards"]]
+        return tuple(replace(card, link="") for card in cards if card.link == section)
 
+    majority = verdicts["answer"]["majority"]
     return [
-        data_section(data, content["reading"], absent, own("data")),
-        pays_section(data, verdicts["pays"], absent, own("pays")),
+        answer_section(data, verdicts["answer"], absent),
+        pays_section(data, verdicts["pays"], absent, own("pays")[:1]),
+        try_section(data, verdicts.get("try", {}), absent),
+        data_section(data, content["reading"], absent),
         words_section(data, absent, own("words")),
-        good_section(data, absent, own("good")),
-        try_section(data, verdicts.get("try", {}), absent, own("try")),
+        training_section(data, absent, own("training"), majority),
+        good_section(data, absent, own("good"), majority),
     ]
 
 
-def data_section(
-    data: Data, reading: Mapping[str, Any], absent: Mapping[str, str], cards: tuple[Card, ...]
-) -> Section:
+_ANSWER = {
+    Scores.label: "The scores",
+    Curves.label: "Learning curves",
+    Confused.label: "What is taken for what",
+}
+_MOST_CONFUSED = 8  # classes up to which all pairs are shown
+_CONFUSIONS = 12
+
+
+def answer_section(data: Data, record: Mapping[str, Any], absent: Mapping[str, str]) -> Section:
+    """The scores with all labels, accuracy against labels, and what the best student confuses."""
+    figures = []
+    if Scores.label in data:
+        figures.append(scores_table(Scores.of(data)))
+    if Curves.label in data and bool(Curves.accuracy(data).notnull().any()):
+        figures.append(
+            accuracy_curves(
+                Curves.of(data),
+                data.get(Needed.label),
+                id="accuracy_curves",
+                majority=record["majority"],
+            )
+        )
+    if Confused.label in data:
+        figures.append(confusion_table(Confused.of(data)))
+    return Section(
+        "answer",
+        "What is best on these texts?",
+        body=why_missing(_ANSWER, data, absent, section="answer"),
+        figures=tuple(figures),
+        how_measured="Attention pooling, mean pooling of as many dimensions, and TF-IDF with "
+        "logistic regression, all tuned alike on validation texts. One is better than another where "
+        "the 95 % interval of the difference, over seeds and test texts, excludes 0.",
+    )
+
+
+def scores_table(scores: xr.Dataset) -> Figure:
+    """Accuracy, balanced accuracy and macro-F1 of each student, and of naming the largest class."""
+    kinds = [str(kind) for kind in scores["score"].values]
+    rows = [NAMES.get(str(name), str(name)) for name in scores["student"].values]
+    ends = (Scores.value, Scores.low, Scores.high)
+    columns: dict[str, list[Any]] = {}
+    shown: dict[str, list[str]] = {}
+    for kind in kinds:
+        one = scores.sel(score=kind)
+        columns[kind] = one[Scores.value].values.tolist()
+        shown[kind] = [
+            _with_ends(*(float(one[name][k]) for name in ends)) for k in range(len(rows))
+        ]
+    return plain_table(
+        rows,
+        columns,
+        id="scores",
+        title="With all labels",
+        shown=shown,
+        caption="Means over seeds, with 95 % intervals for other seeds and other texts of the same "
+        "kind. Balanced accuracy: the mean over classes of the share that is found. Macro-F1: the "
+        "mean over classes of F1.",
+    )
+
+
+def _with_ends(value: float, low: float, high: float) -> str:
+    """A share with its interval, in per cent; a dash where there is none."""
+    if not np.isfinite(value):
+        return "–"
+    return f"{100 * value:.1f}\u00a0% [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def confusion_table(confused: xr.Dataset) -> Figure:
+    """What the best student says of the texts of each class; of many classes the pairs that it
+    confuses most.
+    """
+    student = NAMES.get(str(confused.attrs["student"]), str(confused.attrs["student"]))
+    title = f"What {student} takes for what"
+    names = distinct(shortened(name) for name in confused["true"].values)
+    share, low, high = (
+        confused[name].transpose("true", "said").values
+        for name in (Confused.share, Confused.low, Confused.high)
+    )
+    texts = confused[Confused.texts].values
+    how = "Means over seeds; 95 % intervals over test texts."
+    if len(names) > _MOST_CONFUSED:
+        wrong = np.where(np.eye(len(names), dtype=bool), np.nan, share)
+        order = [k for k in np.argsort(-wrong, axis=None, kind="stable") if wrong.flat[k] > 0]
+        pairs = [divmod(int(k), len(names)) for k in order[:_CONFUSIONS]]
+        return plain_table(
+            distinct(f"{names[i]} taken for {names[j]}" for i, j in pairs),
+            {
+                "share of its texts": [float(share[i, j]) for i, j in pairs],
+                "test texts": [int(texts[i]) for i, _ in pairs],
+            },
+            id="confusion",
+            title=title,
+            shown={
+                "share of its texts": [
+                    _with_ends(share[i, j], low[i, j], high[i, j]) for i, j in pairs
+                ]
+            },
+            caption=f"The {len(pairs)} most frequent confusions of {len(names)} classes. {how}",
+        )
+    columns = {f"said: {name}": share[:, j].tolist() for j, name in enumerate(names)}
+    shown = {
+        f"said: {name}": [_with_ends(share[i, j], low[i, j], high[i, j]) for i in range(len(names))]
+        for j, name in enumerate(names)
+    }
+    tones = {
+        f"said: {name}": [
+            f"h{min(4, int(5 * share[i, j]))}" if np.isfinite(share[i, j]) else ""
+            for i in range(len(names))
+        ]
+        for j, name in enumerate(names)
+    }
+    return plain_table(
+        [f"truly {name}" for name in names],
+        columns | {"test texts": texts.astype(int).tolist()},
+        id="confusion",
+        title=title,
+        shown=shown,
+        tones=tones,
+        caption=f"Each row: of the texts of one class, the share that is given each class. {how}",
+    )
+
+
+def data_section(data: Data, reading: Mapping[str, Any], absent: Mapping[str, str]) -> Section:
     """Rows, classes and balance, lengths, vocabulary, and what was dropped and why."""
     figures = [
         *_classes(reading),
@@ -111,7 +238,6 @@ def data_section(
         "Your data",
         "What was read, and what was not.",
         body=tuple(body),
-        cards=cards,
         figures=tuple(figures),
     )
 
@@ -317,28 +443,21 @@ def _lengths(data: Data) -> list[Figure]:
     ]
 
 
-_PAYS = {Curves.label: "Learning curves", Needed.label: "Labels needed for the target"}
+_PAYS = {Needed.label: "Labels needed for the target"}
 _OUTCOMES = {"exact": "crossed", "at least": "not reached", "at most": "already met"}
 
 
 def pays_section(
     data: Data, record: Mapping[str, Any], absent: Mapping[str, str], cards: tuple[Card, ...]
 ) -> Section:
-    """Learning curves of the students with the target, and the labels that each needs for it."""
+    """The labels that each student needs for the target."""
     figures = []
-    if Curves.label in data and not bool(Curves.accuracy(data).notnull().any()):
-        data = {name: one for name, one in data.items() if name != Curves.label}
-    if Curves.label in data:
-        figures.append(
-            accuracy_curves(Curves.of(data), data.get(Needed.label), id="accuracy_curves")
-        )
     if Needed.label in data:
         figures.append(labels_figure(Needed.of(data), id="labels_needed"))
     return Section(
         "pays",
-        "Does attention pay?",
-        "Accuracy on test data against the number of labelled texts: attention pooling, mean "
-        "pooling of as many dimensions, and TF-IDF with logistic regression, all tuned alike.",
+        "How many labels does each need?",
+        "The labels after which each reaches one level of accuracy.",
         body=(*why_missing(_PAYS, data, absent, section="pays"), record["one_more_point"]),
         cards=cards,
         figures=tuple(figures),
@@ -346,9 +465,11 @@ def pays_section(
     )
 
 
-def accuracy_curves(curves: xr.Dataset, needed: xr.Dataset | None, *, id: str) -> Figure:
+def accuracy_curves(
+    curves: xr.Dataset, needed: xr.Dataset | None, *, id: str, majority: float
+) -> Figure:
     """``accuracy`` (student, seed, size) against size, with the target and where each student meets
-    it.
+    it, and the accuracy of always naming the largest class.
     """
     target = float(curves.attrs["level"])
     figure = learning_curves(
@@ -363,12 +484,14 @@ def accuracy_curves(curves: xr.Dataset, needed: xr.Dataset | None, *, id: str) -
     )
     style = figure.plotly["layout"]
     style["xaxis"]["title"]["text"] = "labelled training texts"
-    for trace in figure.plotly["data"]:
-        trace |= (
-            {"name": f"target {percent(target)}"}
-            if trace.get("name", "").startswith("level ")
-            else {}
-        )
+    for trace in list(figure.plotly["data"]):
+        if trace.get("name", "").startswith("level "):
+            trace["name"] = f"target {percent(target)}"
+            name = f"largest class {percent(majority)}"
+            line = trace["line"] | {"dash": "dash"}
+            figure.plotly["data"].append(
+                trace | {"name": name, "y": [majority, majority], "line": line}
+            )
     return figure
 
 
@@ -457,13 +580,15 @@ _POLISH_COLUMNS = {
 _SEED_ROWS, _SEED_PAIRS = 24, 12
 
 
-def good_section(data: Data, absent: Mapping[str, str], cards: tuple[Card, ...]) -> Section:
+def good_section(
+    data: Data, absent: Mapping[str, str], cards: tuple[Card, ...], majority: float
+) -> Section:
     """Where training stopped, seed by seed; how far seeds agree; the line between two; minima from
     a polish.
     """
     figures = []
     if Ends.label in data:
-        figures += ends_figures(Ends.of(data))
+        figures += ends_figures(Ends.of(data), majority)
     if Agreement.label in data:
         figures.append(agreement_table(Agreement.of(data), id="agreement"))
     if PATH in data:
@@ -483,15 +608,17 @@ def good_section(data: Data, absent: Mapping[str, str], cards: tuple[Card, ...])
         figures.append(polish_table(Polish.of(data), id="polish"))
     return Section(
         "good",
-        "Is what I trained good?",
-        "Measured where training stopped, which need not be a point of rest.",
+        "Theory: where did training stop?",
+        "Gradient and curvature there, how far seeds agree, and what lies between them. Measured "
+        "where training stopped, which need not be a point of rest.",
         body=why_missing(_GOOD, data, absent, section="good"),
         cards=cards,
         figures=tuple(figures),
+        folded=True,
     )
 
 
-def ends_figures(ends: xr.Dataset) -> list[Figure]:
+def ends_figures(ends: xr.Dataset, majority: float) -> list[Figure]:
     """Test accuracy of each seed, gradient and curvature as dots, and all of it as a table."""
     accuracy = ends[Ends.accuracy_test]
     figures = [
@@ -501,8 +628,8 @@ def ends_figures(ends: xr.Dataset) -> list[Figure]:
             title="Test accuracy, seed by seed",
             x_label="seed",
             y_label="test accuracy",
-            lines={"median": float(accuracy.median())},
-            caption="Dotted line: the median over seeds.",
+            lines={"median": float(accuracy.median()), "largest class": majority},
+            caption="Dotted lines: the median over seeds, and always naming the largest class.",
         )
     ]
     rows = [
@@ -619,35 +746,75 @@ def polish_table(polish: xr.Dataset, *, id: str) -> Figure:
     )
 
 
-_TRY = {VARIANTS: "Variants of attention"}
+_TRY = {Tried.label: "Variants of attention"}
 
 
-def try_section(
-    data: Data, record: Mapping[str, Any], absent: Mapping[str, str], cards: tuple[Card, ...]
-) -> Section:
+def try_section(data: Data, record: Mapping[str, Any], absent: Mapping[str, str]) -> Section:
     """Variants of attention from the best to the worst, and the advice that follows."""
-    statement, figures = "Other ways to make scores into attention, on the same texts.", []
-    if VARIANTS in data:
-        ranking = data[VARIANTS]
+    statement, figures = "Other ways to turn scores into attention, on the same texts.", []
+    if Tried.label in data:
+        table = Tried.of(data)
         statement = (
-            f"Ways to make scores into attention, each with {counted(ranking.attrs['size'])} "
-            "labels, "
-            f"{int(ranking.attrs['steps'])} steps and the same tuning, over "
-            f"{int(ranking.attrs['seeds'])} seeds."
+            f"Ways to turn scores into attention, each with {counted(table.attrs['size'])} labels, "
+            f"{int(table.attrs['steps'])} steps and the same tuning, over "
+            f"{int(table.attrs['seeds'])} seeds."
         )
-        figures.append(rank_table(ranking))
-        if ranking.sizes["student"] > 1:
-            figures.append(apart_table(ranking))
+        figures.append(tried_table(table))
     advice = (record["advice"],) if record else ()
     return Section(
         "try",
-        "What to try",
+        "Would another kind of attention do better?",
         statement,
         body=(*why_missing(_TRY, data, absent, section="try"), *advice),
-        cards=cards,
         figures=tuple(figures),
-        how_measured="Softmax is the attention pooling and uniform the mean pooling of the "
-        "learning curves, with their runs. “attnlab compare FILES” has the long form: more "
-        "variants, learning "
-        "curves, the labels that each needs, and what is only speed.",
+        how_measured="Softmax is the attention pooling and uniform the mean pooling above, with "
+        "their runs. “attnlab compare FILES” has the long form: more variants, learning curves, "
+        "the labels that each needs, and what is only speed.",
+    )
+
+
+def tried_table(table: xr.Dataset) -> Figure:
+    """Accuracy of every variant, and its gain over the one compared with."""
+    rows = [str(name) for name in table["student"].values]
+    against = str(table.attrs["against"])
+    value, low, high, gain, gain_low, gain_high, entropy = (
+        table[name].values.astype(float)
+        for name in (
+            Tried.value,
+            Tried.low,
+            Tried.high,
+            Tried.gain,
+            Tried.gain_low,
+            Tried.gain_high,
+            Tried.entropy,
+        )
+    )
+    gains = [
+        f"{100 * g:+.1f} [{100 * a:+.1f}, {100 * b:+.1f}]" if name != against else "–"
+        for name, g, a, b in zip(rows, gain, gain_low, gain_high, strict=True)
+    ]
+    tones = [
+        "good" if a > 0 else "bad" if b < 0 else ""
+        for a, b in zip(gain_low, gain_high, strict=True)
+    ]
+    points = f"points over {against}"
+    columns = {
+        "test accuracy": value.tolist(),
+        points: (100 * gain).tolist(),
+        "words attended to": np.exp(entropy).tolist(),
+    }
+    return plain_table(
+        rows,
+        columns,
+        id="ranking",
+        title="From the best to the worst",
+        shown={
+            "test accuracy": [_with_ends(*ends) for ends in zip(value, low, high, strict=True)],
+            points: gains,
+            "words attended to": [f"{np.exp(e):.1f}" for e in entropy],
+        },
+        tones={points: tones},
+        caption="95 % intervals for other seeds and other texts; those of the differences are from "
+        "the same texts and seeds, and so narrower. Words attended to: e to the mean entropy of "
+        "attention.",
     )

@@ -18,8 +18,19 @@ from attnlab.lab import Answers, Bench, Data, Experiment, Grid, Option, Scale, S
 from attnlab.papers.liu2021.word_settings import FIT_WORDS, POOLING, on_texts
 from attnlab.papers.lu2021.text_settings import TRAIN_TEXT
 from attnlab.questions.texts._answers import all_cards, pays, records
+from attnlab.questions.texts._best import confusion, scoreboard, tried, verdict
 from attnlab.questions.texts._page import sections
-from attnlab.questions.texts._tables import STUDENTS, TABLES, VARIANTS, Curves, Lengths, Needed
+from attnlab.questions.texts._tables import (
+    STUDENTS,
+    TABLES,
+    Answered,
+    Confused,
+    Curves,
+    Lengths,
+    Needed,
+    Scores,
+    Tried,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -197,7 +208,7 @@ class Study(Experiment[StudySettings]):
 
     def measure(self, settings: StudySettings, bench: Bench) -> Data:
         """Read the texts, run the sweeps, look at where training stopped, store the model."""
-        from attnlab.questions.texts import _try, _work
+        from attnlab.questions.texts import _work
 
         bench.stage("reading the texts")
         prepared, folder = al.data.prepare_in(
@@ -211,10 +222,10 @@ class Study(Experiment[StudySettings]):
         common = on_texts(folder, prepared.hash)
         students = _run(bench, prepared, "students", _students(settings, common, sizes))
         others = [name for name in settings.tried if name not in POOLING.values()]
-        tried = {}
+        variants: dict[str, xr.Dataset] = {}
         if others:
-            variants = _variants(settings, common, others, max(sizes))
-            tried = _run(bench, prepared, "variants", variants)
+            stage = _variants(settings, common, others, max(sizes))
+            variants = _run(bench, prepared, "variants", stage)
         trained = _run(bench, prepared, "training", _training(settings, prepared, folder))[
             "training"
         ]
@@ -232,16 +243,24 @@ class Study(Experiment[StudySettings]):
         models = _work.kept_models(trained, len(prepared.train.classes))
         ended = _work.stopped(trained, models, prepared)
         data |= ended.data
+        answered = _work.answers_of(students | variants, prepared, labels=max(sizes))
+        data |= {
+            Answered.label: answered,
+            Scores.label: scoreboard(answered),
+            Confused.label: confusion(answered),
+        }
+        verdicts = {"answer": verdict(answered), "pays": paying, **records(data)}
+        if settings.tried:
+            names = {POOLING.get(name, name): name for name in (*POOLING, *variants)}
+            names = {name: names[name] for name in settings.tried if name in names}
+            arms = students | variants
+            entropies = {name: _work.median_entropy(arms[own]) for name, own in names.items()}
+            data[Tried.label], verdicts["try"] = tried(
+                answered, entropies, names, steps=settings.number("fit_steps")
+            )
         for table in TABLES:
             if table.label in data:
                 table.check(data[table.label])
-        verdicts = {"pays": paying, **records(data)}
-        if settings.tried:
-            tried |= _work.fitted_already(students, curves)
-            order = [name for name in settings.tried if name in tried]
-            data[VARIANTS], verdicts["try"] = _try.ranked(
-                {name: tried[name] for name in order}, steps=settings.number("fit_steps")
-            )
         bench.stage("storing the model")
         _work.store_model(bench.folder / "model", models[0], prepared, settings.source())
         sampled = _work.sampled(prepared, labels=max(sizes), variants=bool(settings.tried))
@@ -253,28 +272,29 @@ class Study(Experiment[StudySettings]):
             "content": prepared.hash,
             "peak_memory": _peak_memory(),
         }
+        bench.found["cards"] = [asdict(card) for card in all_cards(data, bench.found)]
         return data
 
     def answers(self, settings: StudySettings, data: Data, found: Mapping[str, Any]) -> Answers:
-        """All answers at a glance."""
+        """The answer in one sentence; every part of it is a card of its section."""
         level = found["verdicts"]["pays"]["level"]
         chosen = {name: settings.number(name) for name in _NUMBERS[settings.scale]}
         chosen |= {"sizes": found["sizes"], "level": level, "variants": settings.tried}
         return Answers(
-            question="Does attention pay on these texts, what does it attend to, and is what was "
-            "trained good?",
-            cards=all_cards(data, found),
+            question="Which way to classify these texts is best, and does attention pay?",
+            summary=(found["verdicts"]["answer"]["sentence"],),
             absent=found["absent"],
             facts={"peak memory": found["peak_memory"], **asdict(settings), **chosen},
         )
 
     def sections(self, record: Record) -> Sequence[Section]:
-        """The data, whether attention pays, the words, what was trained, and what to try."""
+        """The answer first: what is best, labels needed, what to try; the data, the words; theory."""
         return sections(record)
 
     def shown(self, record: Record) -> Iterable[str | TextTable]:
-        """Every answer under its label."""
-        return [f"{card.label}: {card.text}" for card in record.cards]
+        """The answer, and every part of it under its label."""
+        cards = record.content["cards"]
+        return [*record.about["summary"], *(f"{card['label']}: {card['text']}" for card in cards)]
 
 
 def study_texts(
@@ -397,7 +417,8 @@ def _fits(
     students: Iterable[str],
     sizes: tuple[int, ...],
 ) -> Grid:
-    shared = {**common, "sizes": tuple(sizes), "steps": settings.number("fit_steps")}
+    steps = settings.number("fit_steps")
+    shared = {**common, "sizes": tuple(sizes), "steps": steps, "answers": True}
     arms = {student: {"student": student, **shared} for student in students}
     return Grid(arms, settings.number("seeds"))
 

@@ -20,6 +20,7 @@ class Curves(Table, label="curves"):
     accuracy = variable("test accuracy")
     step_size = variable("step size of Adam that validation chose")
     weight_decay = variable("weight decay of the chosen fit")
+    at_end = variable("whether its step size is an end of what was tried", optional=True)
     strength = variable("strength C of logistic regression that validation chose")
     settling = variable("relative fall of the loss over the last fifth of the steps")
 
@@ -31,6 +32,49 @@ class Needed(Table, label="needed"):
     low = variable("low end of its interval")
     high = variable("high end of its interval")
     kind = variable("exact, at most, at least")
+
+
+class Answered(Table, label="answers"):
+    """What every student and variant says with all labels (student, seed, text); the attributes are
+    ``size``, the number of labels, and ``majority``, the number of the largest training class.
+    """
+
+    said = variable("number of the class that is named")
+    truth = variable("number of the right class")
+    name = variable("names of the classes")
+
+
+class Scores(Table, label="scores"):
+    """How good each student's answers are (student, score), and those that always name the largest
+    class, which is the student `MAJORITY`.
+    """
+
+    value = variable("the score, mean over seeds")
+    low = variable("low end of its interval, for other seeds and other texts")
+    high = variable("high end of its interval")
+
+
+class Confused(Table, label="confusion"):
+    """What the best student says of texts of each class (true, said); the attribute is ``student``."""
+
+    share = variable("share of the texts of a class, mean over seeds")
+    low = variable("low end of its interval over texts")
+    high = variable("high end of its interval")
+    texts = variable("test texts of the class")
+
+
+class Tried(Table, label="variants"):
+    """Variants of attention from the best to the worst (student); the attributes are ``size``,
+    ``seeds``, ``steps``, ``texts`` and ``against``.
+    """
+
+    value = variable("test accuracy, mean over seeds")
+    low = variable("low end of its interval, for other seeds and other texts")
+    high = variable("high end of its interval")
+    gain = variable("accuracy less that of the variant compared with")
+    gain_low = variable("low end of its interval, seeds and texts paired")
+    gain_high = variable("high end of its interval")
+    entropy = variable("median entropy of attention")
 
 
 class Training(Table, label="training"):
@@ -125,13 +169,18 @@ class Polish(Table, label="polish"):
     trained_loss = variable("training loss where training stopped")
 
 
-# Data sets whose variables are those of somebody else: of `attnlab.report.shaded_figure`, of
-# `attnlab.landscape.straight_path`, and of the comparison of variants.
-SENTENCES, PATH, VARIANTS = "sentences", "path", "variants"
+# Data sets whose variables are those of somebody else: of `attnlab.report.shaded_figure` and of
+# `attnlab.landscape.straight_path`.
+SENTENCES, PATH = "sentences", "path"
+MAJORITY = "always the largest class"
 TABLES: tuple[type[Table], ...] = (
     Lengths,
     Curves,
     Needed,
+    Answered,
+    Scores,
+    Confused,
+    Tried,
     Training,
     Words,
     Relation,

@@ -36,9 +36,11 @@ _LINE = 120  # characters of a text that are shown
 _WANTED = {
     SENTENCES: "Sentences shaded by attention",
     Words.label: "Words by score",
+    Deletion.label: "The deletion test",
+}
+_ALONG = {
     Training.label: "The course of training",
     Pairs.label: "Words that compete",
-    Deletion.label: "The deletion test",
     Relation.label: "The score–norm relation",
 }
 _ROWS, _GROUPS, _PAIRS = 40, 6, 6
@@ -57,35 +59,54 @@ _QUANTITIES = {
 
 
 def words_section(data: Data, absent: Mapping[str, str], cards: tuple[Card, ...]) -> Section:
-    """Shaded sentences, words by score, the attended word along training, two words competing, two
-    tests.
-    """
+    """Shaded sentences, words by score, and whether the answer hangs on them."""
     figures = []
     if SENTENCES in data:
+        best = Training.of(data).attrs["best_step"] if Training.label in data else None
         figures.append(
-            shaded_figure(data[SENTENCES], id="sentences", title="Attention over training")
+            shaded_figure(
+                data[SENTENCES], id="sentences", title="Attention over training", start=best
+            )
         )
     if Words.label in data:
         figures += [
             words_table(Words.of(data), id="words_by_score"),
             words_scatter(Words.of(data), id="rarity"),
         ]
-    if Training.label in data:
-        figures += training_figures(Training.of(data))
-    if Pairs.label in data:
-        figures.append(pairs_figure(Pairs.of(data), id="pairs"))
     if Deletion.label in data:
         figures.append(deletion_figure(Deletion.of(data), id="deletion"))
-    if Relation.label in data:
-        figures.append(sen_figure(Relation.of(data), id="sen"))
     return Section(
         "words",
         "What does it attend to, and since when?",
         "Attention finds words that tell the classes apart; rare words seem to do so by chance, "
-        "which is taken off.",
+        "which is taken off. The slider opens at the step of the stored model, that of the lowest "
+        "validation loss.",
         body=why_missing(_WANTED, data, absent, section="words"),
         cards=cards,
         figures=tuple(figures),
+    )
+
+
+def training_section(
+    data: Data, absent: Mapping[str, str], cards: tuple[Card, ...], majority: float
+) -> Section:
+    """The attended word along training, words that compete, and the score–norm relation."""
+    figures = []
+    if Training.label in data:
+        figures += training_figures(Training.of(data), majority)
+    if Pairs.label in data:
+        figures.append(pairs_figure(Pairs.of(data), id="pairs"))
+    if Relation.label in data:
+        figures.append(sen_figure(Relation.of(data), id="sen"))
+    return Section(
+        "training",
+        "Theory: how did attention get there?",
+        "The course of training, words that compete in one text, and the relation of a word's score "
+        "to the norm of its embedding.",
+        body=why_missing(_ALONG, data, absent, section="words"),
+        cards=cards,
+        figures=tuple(figures),
+        folded=True,
     )
 
 
@@ -156,7 +177,7 @@ def words_scatter(words: xr.Dataset, *, id: str) -> Figure:
     )
 
 
-def training_figures(training: xr.Dataset) -> list[Figure]:
+def training_figures(training: xr.Dataset, majority: float) -> list[Figure]:
     """Purity with its null, frequency, loss and accuracy along training; the best step is marked."""
     marks = _best(training)
     wanted = (
@@ -210,6 +231,7 @@ def training_figures(training: xr.Dataset) -> list[Figure]:
                     marks=marks,
                     singles=12,
                     log_y=id == "attended_frequency",
+                    lines={"largest class": majority} if id == "course_accuracy" else None,
                     caption=f"{caption} {_BAND}".lstrip(),
                 )
             )

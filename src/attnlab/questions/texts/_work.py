@@ -14,13 +14,13 @@ from attnlab.data import Corpus, Prepared, TextSource, Tokenizer, thinning
 from attnlab.estimators import AttentionClassifier
 from attnlab.lab import along
 from attnlab.models import WordAttention
-from attnlab.papers.liu2021.word_settings import POOLING
 from attnlab.papers.lu2021.text_settings import TextSettings
 from attnlab.papers.lu2021.text_sweeps import Trained
 from attnlab.questions.texts._stopped import Stopped, compact_model, where_stopped
 from attnlab.questions.texts._tables import (
     SENTENCES,
     STUDENTS,
+    Answered,
     Curves,
     Deletion,
     Lengths,
@@ -43,21 +43,35 @@ def student_curves(arms: Mapping[str, xr.Dataset]) -> xr.Dataset:
     shared = sorted(set.intersection(*(set(arm.seed.values.tolist()) for arm in arms.values())))
     parts = []
     for student in STUDENTS:
-        kept = {name: arms[student][name] for name in Curves.variables if name in arms[student]}
+        own = arms[student]
+        kept = {name: own[name].astype(float) for name in Curves.variables if name in own}
         parts.append(xr.Dataset(kept).sel(seed=shared))
     return along(parts, "student", STUDENTS, join="outer")
 
 
-def fitted_already(arms: Mapping[str, xr.Dataset], curves: xr.Dataset) -> dict[str, xr.Dataset]:
-    """The variants of attention that are students of the learning curves, at the largest size.
+def answers_of(arms: Mapping[str, xr.Dataset], prepared: Prepared, *, labels: int) -> xr.Dataset:
+    """What all students and variants say of the test texts, with seeds that all of them have.
 
-    They are not fitted again: a model has one accuracy on a page. ``curves`` says which seeds.
+    Softmax and uniform weights are students of the learning curves, and not fitted again: a model
+    has one accuracy on a page.
     """
-    found = {}
-    for student, variant in POOLING.items():
-        arm = arms[student].drop_vars(str(Curves.strength), errors="ignore")  # TF-IDF's alone
-        found[variant] = arm.sel(seed=curves.seed).isel(size=[-1])
-    return found
+    shared = sorted(set.intersection(*(set(arm.seed.values.tolist()) for arm in arms.values())))
+    said = [
+        arm.answers.sel(seed=shared).drop_vars("size", errors="ignore") for arm in arms.values()
+    ]
+    test, _ = thinning.some_of(prepared.test, thinning.LOOKED_AT)
+    return xr.Dataset(
+        {
+            Answered.said: along(said, "student", arms).astype(np.int32),
+            Answered.truth: ("text", np.asarray(test.labels)),
+            Answered.name: ("class", np.asarray(prepared.train.classes, dtype=np.str_)),
+        }
+    ).assign_attrs(size=labels, majority=int(np.bincount(prepared.train.labels).argmax()))
+
+
+def median_entropy(arm: xr.Dataset) -> float:
+    """Of attention with all labels, over seeds."""
+    return float(arm.entropy.isel(size=-1).median("seed"))
 
 
 def some_lengths(corpus: Corpus) -> xr.Dataset:

@@ -256,11 +256,24 @@
   systemDark.addEventListener("change", () => (nameToggle(), retheme()));
   nameToggle();
 
+  // A figure in a folded section is drawn without knowing its width: fit it when it is shown.
+  const folded = [...document.querySelectorAll("section > details")];
+  for (const fold of folded) {
+    fold.addEventListener("toggle", () => {
+      if (!fold.open || printing) return;
+      figures.filter(({ element }) => fold.contains(element)).forEach((figure) => {
+        draw(figure);
+        if (figure.plot) Plotly.Plots.resize(figure.plot);
+      });
+    });
+  }
+
   const PRINTED_WIDTH = 660; // A4 less its margins, in CSS pixels
   const shadedOnes = () => figures.filter(({ element }) => element.dataset.kind === "shaded");
   const sliderOf = ({ element }) => element.querySelector("[data-frame]");
   addEventListener("beforeprint", () => {
     printing = true;
+    folded.forEach((fold) => (fold.open = true));
     shadedOnes().forEach((figure) => showFrame(figure, Number(sliderOf(figure).max))); // paper has the last step
     retheme();
     touchedOnes().forEach(({ plot }) => Plotly.relayout(plot, { width: PRINTED_WIDTH, autosize: false }));
