@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from attnlab.landscape import certify
     from attnlab.models import WordAttention, WordAttentionConfig, attention_of
     from attnlab.papers.lu2021.settings import TopicSettings
+    from attnlab.questions import figure
     from attnlab.questions._dynamics import reduced_prediction
-    from attnlab.questions._figure import figure
     from attnlab.questions.texts import study_texts
     from attnlab.sweeps import Plan, run_plan
     from attnlab.training import Adam, GradientDescent, GradientFlow, Trajectory, train, train_model
@@ -75,7 +75,7 @@ _ROOMS = {
     "load_classifier": "estimators",
     "TopicSettings": "papers.lu2021.settings",
     "reduced_prediction": "questions._dynamics",
-    "figure": "questions._figure",
+    "figure": "questions",
     "study_texts": "questions.texts",
     "Plan": "sweeps",
     "run_plan": "sweeps",
