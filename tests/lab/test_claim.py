@@ -617,7 +617,7 @@ def test_cautions_stand_under_the_verdict_and_do_not_change_it(tmp_path, capsys)
     assert isinstance(details, TextTable)
     assert ("", "", f"caution: {words}", "", "") in details.rows
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
-    assert f'<p class="caution">Caution: {html.escape(words, quote=False)}</p>' in page
+    assert f'<p class="caution">Caution: {escape(words)}</p>' in page
     assert page.count('class="caution"') == 1
 
 

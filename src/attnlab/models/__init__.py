@@ -82,6 +82,7 @@ __all__ = [
     "BaselineConfig",
     "Gate",
     "Incidence",
+    "Inputs",
     "KnownAttention",
     "KnownWeights",
     "MovingBlock",
