@@ -27,6 +27,8 @@ from attnlab.sweeps import RunContext, run_plan
 from attnlab.training import Every, GradientDescent, Loss, Norms, Scores, train
 from tests.papers.texts import BAD, GOOD, write_folder
 
+pytestmark = pytest.mark.slow
+
 CONTEXT = RunContext(root_seed=0, index=0, hash="00" * 16)
 TINY = {
     "embedding_dim": 6,
