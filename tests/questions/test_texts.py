@@ -75,7 +75,7 @@ def test_figures_of_many_texts_say_what_they_look_at(tmp_path, monkeypatch):
     )
     np.testing.assert_allclose(shares * 15, np.round(shares * 15), atol=1e-4)  # of 15 texts
     assert int(out.data["deletion"].sentences) + int(out.data["deletion"].left_out) == 15
-    figures = {figure.id: figure for figure in Study().sections(out)[0].figures}
+    figures = {figure.id: figure for part in Study().sections(out) for figure in part.figures}
     assert figures["sampled"].table["used"][:2] == [15, 96]
 
 
