@@ -36,7 +36,7 @@ help:
 	@touch $@
 
 .venv/installed-docs: .venv/installed
-	$(PIP) install -c constraints.txt -e '.[docs,plot]'
+	$(PIP) install -c constraints.txt -e '.[docs]'
 	@touch $@
 
 test: lint types unit

@@ -44,6 +44,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 THEORY = DOCS / "theory.md"
 DERIVATIONS = DOCS / "derivations.md"
+VERDICTS = DOCS / "verdicts.json"
 STAGED = ROOT / "build" / "docs-source"
 BUILT = ROOT / "build" / "docs"
 GOLDEN = ROOT / "tests" / "golden"
@@ -86,6 +87,7 @@ def staged(text: str) -> str:
     text = _ANCHOR.sub(r"(\1)=\n", text)
     for name in ROOT_PAGES:
         text = re.sub(rf"\]\((?:\.\./)*{name}\)", f"](/{name.lower()})", text)
+    text = re.sub(r"(\bverdicts\.md)#[\w.]+", r"\1", text)  # its anchors stand in a table
     text = re.sub(r"\]\((?:\.\./)*docs/", "](/", text)
     return re.sub(r"\]\((?:\.\./)+examples/", "](/examples/", text)
 
@@ -164,6 +166,12 @@ def measured(claim: str) -> dict[str, Any]:
     return json.loads(path.read_text("utf-8")) if path.is_file() else {}
 
 
+@functools.cache
+def at_paper_scale() -> dict[str, Any]:
+    """The claims that were judged at paper scale, on fresh seeds."""
+    return json.loads(VERDICTS.read_text("utf-8"))["claims"]
+
+
 def ledger(_: str, lines: list[str]) -> str:
     """A table of criteria: what is asked, what was measured, and the verdict."""
     rows = []
@@ -229,6 +237,11 @@ def _claim_parts(claim: Claim) -> Iterator[str]:
     yield claim.why
     expected = "" if facts["expected"] == "holds" else ", as expected" * (verdict == "fails")
     yield f"**Verdict:** {verdict}{expected}. **Source:** {facts['source']}."
+    if judged := at_paper_scale().get(claim.id):
+        yield (
+            f"**At paper scale**, on seeds that no threshold was set after: {judged['verdict']} "
+            f"([all verdicts](/{VERDICTS.with_suffix('.md').name}))."
+        )
     yield "## Criteria"
     yield (
         "Measured at quick scale; these are the numbers that the repository stores, and `make golden` "

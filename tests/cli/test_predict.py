@@ -14,6 +14,8 @@ import pytest
 from attnlab import AttentionClassifier
 from tests.data.reviews import rows, write
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_stored_model_labels_texts(run):
     table = rows(50)

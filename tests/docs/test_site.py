@@ -79,6 +79,21 @@ def test_a_claims_page_shows_the_stored_measurement(staged):
     assert f"| {name} | {one['statistic']:.3g} |" in page
 
 
+def test_a_claims_page_says_what_was_found_at_paper_scale(monkeypatch):
+    claim = claims()["lu2021.sen"]
+    words = "**At paper scale**, on seeds that no threshold was set after: inconclusive"
+    assert (words in docs.claim_page(claim)) == (
+        docs.at_paper_scale().get(claim.id, {}).get("verdict") == "inconclusive"
+    )
+    monkeypatch.setattr(docs, "at_paper_scale", lambda: {claim.id: {"verdict": "inconclusive"}})
+    assert words in docs.claim_page(claim)
+
+
+def test_anchors_in_the_table_of_verdicts_are_dropped():
+    page = "verdicts" + ".md"
+    assert docs.staged(f"[0.97](docs/{page}#liu2021.depth)") == f"[0.97](/{page})"
+
+
 def test_refuted_claims_are_listed_first(staged):
     text = (staged / "claims.md").read_text("utf-8")
     for part in text.split("\n## ")[1:]:

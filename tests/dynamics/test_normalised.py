@@ -35,6 +35,8 @@ from attnlab.models import (
 )
 from attnlab.training import Attention, Every, Logarithmic, Loss, Norms, Scores, train, train_model
 
+pytestmark = pytest.mark.slow
+
 M = 20
 
 

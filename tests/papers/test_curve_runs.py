@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -29,6 +30,8 @@ from attnlab.papers.liu2021.curve_runs import (
     call,
     fit_curve,
     fit_samples,
+    make_learner,
+    make_source,
     make_student,
 )
 from attnlab.papers.liu2021.curve_settings import STUDENTS, TEACHERS, FitSettings, SampleSettings
@@ -271,6 +274,7 @@ def test_widening_fits_the_same_models_and_a_run_alone_is_the_run_in_a_batch():
     ("make", "message"),
     [
         (lambda: FitSettings(widen=-1), "widen=-1: expected at least 0"),
+        (lambda: SampleSettings(sharpness=-1.0), "sharpness=-1.0: expected a number above 0"),
         (lambda: SampleSettings(kept=0.0), "kept=0.0: expected a share above 0 and up to 1"),
         (
             lambda: PointSettings(model="self-attention", inputs="uniform"),
@@ -292,3 +296,10 @@ def test_the_known_gate_has_minima_under_other_inputs_and_activations():
     assert usual.kind.values.tolist() == other.kind.values.tolist() == ["minimum"]
     assert float(other.error[0]) < 0.1
     assert float(usual.error[0]) != float(other.error[0])
+
+
+def test_a_sharpness_of_zero_is_relu():
+    settings = SampleSettings(sharpness=0.0, features=8)
+    source: Any = make_source(settings, jax.random.key(0))
+    start: Any = make_learner(settings, source, (8,)).start
+    assert source.model.head.sharpness == start.config.sharpness == np.inf

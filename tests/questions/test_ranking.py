@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from attnlab.papers.liu2021.word_settings import TEXT_STEP_SIZES, TEXT_WIDEN
 from attnlab.questions._ranking import advise, default_level, measure_comparison, seeds_needed
-from attnlab.questions.compare import compare_longer, dominated
+from attnlab.questions.compare import CompareSettings, _Texts, compare_longer, dominated
 
 SIZES = np.array([64, 128, 256, 512])
 
@@ -169,3 +170,21 @@ def test_only_what_an_interval_proves_worse_is_dropped():
     assert not dominated(noisy, score="error").dropped.any()
     high = dominated(arms(score="accuracy"), score="accuracy")
     assert high.dropped.values.tolist() == [1, 0, 0, 1]
+
+
+def test_advice_warns_where_tuning_ended_at_an_end():
+    made = arms()
+    free = {name: one.assign(at_end=one.error > np.inf) for name, one in made.items()}
+    data = measure_comparison(free, score="error", against="softmax")
+    assert "Caution" not in " ".join(advise(data, what="Here"))
+    cut = free | {"bad": made["bad"].assign(at_end=made["bad"].error > 0)}
+    data = measure_comparison(cut, score="error", against="softmax")
+    assert "Caution: the best tuning of bad was often an end" in " ".join(advise(data, what="Here"))
+
+
+def test_step_sizes_that_are_named_are_all_that_is_tried():
+    texts = CompareSettings(files=("a.csv",), step_sizes=(0.01, 0.1))
+    found = texts.fit(_Texts("folder", "0" * 16, 100))
+    assert (found["step_sizes"], found["widen"]) == ((0.01, 0.1), 0)
+    found = CompareSettings(files=("a.csv",)).fit(_Texts("folder", "0" * 16, 100))
+    assert (found["step_sizes"], found["widen"]) == (TEXT_STEP_SIZES, TEXT_WIDEN)

@@ -277,6 +277,18 @@ def test_few_seeds_are_inconclusive_and_say_how_many_more():
     assert "5 more seeds" in record["words"]
 
 
+def test_tuning_that_ends_at_an_end_of_its_range_is_said_beside_the_verdict():
+    data = curves([0.7, 0.85, 0.9], [0.6, 0.7, 0.9])
+    free = data.assign(at_end=data.accuracy * 0)
+    assert "Caution" not in pays(free, None)[1]["words"]
+    ends = np.zeros((3, 8, 3))
+    ends[0, :2] = 1  # attention pooling, a quarter of the fits
+    ends[2] = np.nan  # TF-IDF has no step size
+    _, record = pays(free.assign(at_end=(free.accuracy.dims, ends)), None)
+    assert "Caution: the best step size of attention pooling was often an end" in record["words"]
+    assert "an end of its range in 25\u00a0% of the fits" in " ".join(record["tuned"])
+
+
 def test_sizes_fit_small_and_large_data():
     assert default_sizes(50)[-1] == 50
     assert default_sizes(50)[0] == 16

@@ -7,6 +7,8 @@ from tools.mutate import judge, make_subjects, run
 
 from attnlab._json import checksum_of
 
+pytestmark = pytest.mark.slow
+
 
 def test_sixty_mutations_of_stored_results(tmp_path):
     counts, wrong = run(60, 0, tmp_path)

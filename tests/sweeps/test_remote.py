@@ -29,6 +29,8 @@ from attnlab.sweeps import Plan, Results, Store, StoreWarning, run_plan, unlock
 from attnlab.sweeps.store import _lock as locks
 from attnlab.sweeps.store._lock import UrlLock
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def url():

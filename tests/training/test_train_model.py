@@ -27,6 +27,8 @@ from attnlab.training import (
     train_model,
 )
 
+pytestmark = pytest.mark.slow
+
 X = np.random.default_rng(0).normal(size=(24, 3))
 Y = np.sin(X @ np.array([1.0, -2.0, 0.5]))
 DATA = {"x": X, "y": Y}

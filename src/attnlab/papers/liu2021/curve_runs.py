@@ -312,7 +312,7 @@ def make_source(s: SampleSettings, key: Array) -> Source:
         return load_function(s.teacher, "teacher")(key)
     more: dict[str, Any] = {"inputs": s.inputs}
     if s.teacher in ON_VECTORS:
-        more |= {"features": s.features, "sharpness": s.sharpness}
+        more |= {"features": s.features, "sharpness": s.softplus}
     if s.teacher in MASKS:
         more["relevant"] = s.relevant
     if s.teacher == "multi-layer":
@@ -342,7 +342,7 @@ def make_learner(s: SampleSettings, source: Source, shape: tuple[int, ...]) -> S
     if ":" in s.student:
         return own_student(load_function(s.student, "student"), shape)
     return make_student(
-        s.student, source, hidden=s.hidden, depth=s.depth, sharpness=s.sharpness, kept=s.kept
+        s.student, source, hidden=s.hidden, depth=s.depth, sharpness=s.softplus, kept=s.kept
     )
 
 

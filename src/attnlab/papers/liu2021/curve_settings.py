@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -86,6 +87,8 @@ class SampleSettings(FitSettings):
       Equinox module. ``hidden``: units of the baseline (8 on vectors, 24 on matrices by
       default); ``depth``: layers of a multi-layer teacher or student. ``kept``: the share of the
       relevant features that a known mask or gate lets through; those beyond it are lost.
+    - ``sharpness``: τ of the softplus units of teacher and student; 0 stands for ReLU, its limit for
+      τ → ∞, which a stored plan cannot hold.
     - ``inputs``: how the teacher's inputs are distributed, see `attnlab.models.Inputs`.
     - ``code``: a fingerprint of files that teacher or student are read from, so that a changed file
       is run again.
@@ -109,9 +112,18 @@ class SampleSettings(FitSettings):
         super().__post_init__()
         if self.classes == 1 or self.classes < 0:
             raise AttnlabError(f"classes={self.classes}: expected 0 for regression, or at least 2")
+        if self.sharpness < 0:
+            raise AttnlabError(
+                f"sharpness={self.sharpness}: expected a number above 0, or 0 for ReLU"
+            )
         if not 0 < self.kept <= 1:
             raise AttnlabError(f"kept={self.kept}: expected a share above 0 and up to 1")
         if self.label_noise and not self.classes:
             raise AttnlabError(
                 f"label_noise={self.label_noise}: regression has no labels; give noise_std, or classes"
             )
+
+    @property
+    def softplus(self) -> float:
+        """τ as the models take it."""
+        return self.sharpness or math.inf

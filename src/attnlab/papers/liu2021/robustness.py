@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import attnlab as al
@@ -49,7 +48,7 @@ _CASES: dict[str, dict[str, Any]] = {
     "heavy-tailed": {"inputs": "heavy-tailed"},
     "τ = 1": {"sharpness": 1.0},
     "τ = 16": {"sharpness": 16.0},
-    "ReLU": {"sharpness": math.inf},
+    "ReLU": {"sharpness": 0.0},
 }
 _OTHERS = [case for case in _CASES if case != _USUAL]
 _SMOOTH = [case for case in _CASES if case != "ReLU"]  # at kinks nothing can be certified
@@ -107,7 +106,7 @@ def _minima_grid(scale: Scale, seeds: int) -> Grid:
         }
         for model in ("known-attention", "baseline")
         for case, settings in _CASES.items()
-        if case in (_SMOOTH if model == "known-attention" else (_CONTROL,))
+        if case in (_SMOOTH if model == "known-attention" else (_USUAL,))
     }
     return Grid(arms, _PROBLEMS[scale] * seeds)
 
@@ -158,8 +157,8 @@ def _minima(data: Data) -> Figure:
         DotRow(case, table[RobustMinima.lowest].sel(model="known-attention", case=case), GOOD)
         for case in _SMOOTH
     ]
-    control = table[RobustMinima.lowest].sel(model="baseline", case=_CONTROL)
-    rows.append(DotRow("control: baseline, Rademacher", control, GOOD))
+    control = table[RobustMinima.lowest].sel(model="baseline", case=_USUAL)
+    rows.append(DotRow(f"control: baseline, {_USUAL}", control, GOOD))
     return dots_figure(
         rows,
         id="robust_minima",
@@ -237,8 +236,8 @@ claim = Claim(
             "Without attention most minima are not good.",
             (
                 Criterion(
-                    f"share of good minima, baseline, {_CONTROL}",
-                    RobustMinima.good.at(model="baseline", case=_CONTROL),
+                    f"share of good minima, baseline, {_USUAL}",
+                    RobustMinima.good.at(model="baseline", case=_USUAL),
                     _GOOD,
                 ),
             ),
@@ -249,6 +248,12 @@ claim = Claim(
     f"most {GOOD:g}.",
     refuted_by="A case in which the ratio, or the share, is surely below its bound.",
     notes=(
+        "Seeds from 1000 on, times fewer samples: 17 [11, 21] with ±1, 11 [8.9, 16] uniform, 12 [5.9, 16] "
+        "heavy-tailed, 17 [11, 27] with τ = 1, 17 [13, 24] with τ = 16, 19 [11, 27] with ReLU; every "
+        "certified minimum of the gate is good in 16 of 16 problems of each case.",
+        "The baseline's minima under Rademacher inputs were the control at first, and no control: 0.85 "
+        "[0.59, 0.98] of them are good, since 8 numbers ±1 are only 256 inputs. The control became "
+        "the baseline under normal inputs after that was seen.",
         "Student's t with 5 degrees of freedom is not sub-Gaussian: this case lies beyond the "
         "paper's assumption.",
         "ReLU is the limit of the paper's softplus. Its loss has kinks, at which a minimum has no "

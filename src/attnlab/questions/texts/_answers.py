@@ -12,6 +12,7 @@ import attnlab as al
 from attnlab.lab import Data
 from attnlab.papers.liu2021.text import common_level
 from attnlab.papers.liu2021.word_settings import TEXT_STEP_SIZES, TEXT_WIDEN
+from attnlab.questions.texts._best import NAMES
 from attnlab.questions.texts._tables import (
     PATH,
     Agreement,
@@ -163,7 +164,7 @@ def _tuned(curves: xr.Dataset) -> list[str]:
         edge = share_at_end(curves, student)
         said.append(
             _percent(
-                f"{student}: the step size chosen was {np.median(chosen):g} in the middle, and an "
+                f"{NAMES[student].capitalize()}: the step size chosen was {np.median(chosen):g} in the middle, and an "
                 f"end of its range in {edge:.0%} of the fits."
             )
         )
@@ -180,7 +181,7 @@ def share_at_end(curves: xr.Dataset, student: str) -> float:
 
 def _tuning_caution(curves: xr.Dataset) -> str:
     """What limits the comparison: tuning that ended at an end of its range."""
-    cut = [s for s in _POOLINGS if share_at_end(curves, s) > _NOTEWORTHY]
+    cut = [NAMES[name] for name in _POOLINGS if share_at_end(curves, name) > _NOTEWORTHY]
     if not cut:
         return ""
     return (
@@ -276,8 +277,8 @@ def _data_card(reading: Mapping[str, Any]) -> Card:
 def _pays_cards(record: Mapping[str, Any]) -> list[Card]:
     """Whether attention pays, the labels needed, and what one more point would cost."""
     level = _percent(f"{record['level']:.0%}")
-    reached = ", ".join(f"{name} {value:.3f}" for name, value in record["accuracy"].items())
-    needed = ", ".join(f"{name} {labels}" for name, labels in record["needed"].items())
+    reached = ", ".join(f"{NAMES[name]} {value:.3f}" for name, value in record["accuracy"].items())
+    needed = ", ".join(f"{NAMES[name]} {labels}" for name, labels in record["needed"].items())
     return [
         Card(
             label="attention against mean pooling",

@@ -59,6 +59,10 @@ _BINS = 48
 def sections(record: Record) -> list[Section]:
     """All sections; any data set may be missing or empty, and the page then says why."""
     data = {name: one for name, one in record.data.items() if all(one.sizes.values())}
+    for name in (Curves.label, Needed.label):
+        if name in data:
+            students = [NAMES.get(str(own), str(own)) for own in data[name]["student"].values]
+            data[name] = data[name].assign_coords(student=students)
     content = printable(record.content)
     absent = printable(record.about["absent"])
     verdicts = content["verdicts"]
