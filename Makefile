@@ -103,9 +103,10 @@ constraints: $(UV)
 		--custom-compile-command "make constraints" --output-file constraints.txt pyproject.toml
 
 # axe-core, which tests of the pages use where it is there; the script of the figures is copied to where it is read.
-CARTESIAN := tests/node_modules/plotly.js-cartesian-dist-min
+CARTESIAN := build/browser/node_modules/plotly.js-cartesian-dist-min
 browser-packages:
-	npm install --prefix tests --no-save --no-package-lock --no-audit --no-fund
+	mkdir -p build/browser && cp tests/package.json build/browser/
+	npm install --prefix build/browser --no-save --no-package-lock --no-audit --no-fund
 	cp $(CARTESIAN)/plotly-cartesian.min.js src/attnlab/report/templates/
 	cp $(CARTESIAN)/LICENSE src/attnlab/report/templates/plotly.LICENSE
 

@@ -12,7 +12,8 @@ import pytest
 from attnlab._errors import AttnlabError
 from attnlab.report import Book, Chapter, Derivation, Line, Page, Story, Term, write_folder
 
-AXE = Path(__file__).parents[1] / "node_modules" / "axe-core" / "axe.min.js"
+ROOT = Path(__file__).parents[2]
+AXE = ROOT / "build" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
 TERMS = (
     Term("ν", r"\nu", r"Embedding: $\nu$ of a word.", "none"),
     Term("s", "s", "Score of a word."),
