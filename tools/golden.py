@@ -131,11 +131,12 @@ def of_claims(folder: Path) -> dict[str, dict[str, Any]]:
 def of_command(folder: Path) -> dict[str, Any]:
     """The sentences of a command's answer, and its figures."""
     record = next(folder.glob("*.json"))
-    about = json.loads(record.read_text("utf-8"))["about"]
+    stored = json.loads(record.read_text("utf-8"))
+    cards = stored["content"].get("cards", stored["about"]["cards"])
     tables = {
         path.stem: fingerprint_of_csv(path) for path in sorted((folder / "figures").glob("*.csv"))
     }
-    return {"answers": [card["text"] for card in about["cards"]], "figures": tables}
+    return {"answers": [card["text"] for card in cards], "figures": tables}
 
 
 def differences(old: Any, new: Any, tolerance: float, where: str = "") -> Iterator[str]:

@@ -253,4 +253,4 @@ def test_the_table_of_phases_holds_every_word_of_every_seed():
     assert figure.grid.rows == ("good", "bad")
     assert len(figure.table["word"]) == 8
     assert figure.grid.cells[0][0] == "4 of 4"
-    assert "not in 1" in figure.grid.cells[1][2], "one word of one seed never sets off"
+    assert "not in 1" in figure.grid.cells[1][2], "one word of one seed has no onset"

@@ -147,7 +147,7 @@ def _cards_of(record: Entry) -> dict[str, Entry]:
     """
     found: dict[str, Entry] = {}
     counts: Counter[str] = Counter()
-    for card in record["about"]["cards"]:
+    for card in record["content"].get("cards", record["about"]["cards"]):
         label = card["label"]
         counts[label] += 1
         name = label if counts[label] == 1 else f"{label} ({counts[label]})"

@@ -400,14 +400,14 @@ _TOLD_APART = (
 _TITLES = {
     Ranking.entropy: "words",
     Ranking.attention: "on right words",
-    Ranking.onset: "sets off",
+    Ranking.onset: "onset",
     Ranking.sharpness: "λ_max",
 }
 _MEANINGS = {
     Ranking.entropy: "Words: e to the mean entropy of attention, so many are attended to.",
     Ranking.attention: "On right words: attention on those that matter.",
-    Ranking.onset: "Sets off: the step at which half of the way of that is gone (of the score, "
-    "where no words are known to matter).",
+    Ranking.onset: "Onset: the step at which attention on right words is halfway to its end (the "
+    "score or the error, where no words are known to matter).",
     Ranking.sharpness: "λ_max: of the training loss where training stopped, which does not say how "
     "flat a minimum is.",
 }

@@ -608,7 +608,7 @@ def _text_table(ranking: xr.Dataset) -> TextTable:
     middle = f"{ranking.attrs['statistic']} {score}"
     has_onset = Ranking.onset in ranking
     columns = ["variant", "group", middle, f"error over {against}", "entropy"]
-    columns += ["sets off at"] if has_onset else []
+    columns += ["onset"] if has_onset else []
     rows = []
     for name in (str(each) for each in ranking["student"].values):
         one = ranking.sel(student=name)
@@ -801,10 +801,10 @@ def _onset_figure(table: xr.Dataset) -> list[Figure]:
     figure = dots_figure(
         rows,
         id="onset",
-        title="When each variant sets off",
+        title="The onset of each variant",
         x_label="step",
-        caption="One dot per seed, the bar is the median: the step at which half of the way is "
-        "gone. A variant that never sets off has no dots.",
+        caption="One dot per seed, the bar is the median: the step at which attention on the "
+        "right words is halfway to its end. A variant that never gets there has no dots.",
     )
     return [figure]
 

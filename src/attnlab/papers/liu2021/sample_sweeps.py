@@ -52,7 +52,7 @@ _RELEVANT = (2, 4, 8)
 _DISTRIBUTIONS = ("correlated", "decaying", "heavy-tailed")
 # Times the seeds: showing that needed samples are flat takes more than showing growth.
 _MASK_SEEDS: dict[str, dict[Scale, int]] = {
-    "baseline": {"quick": 2, "paper": 1},
+    "baseline": {"quick": 3, "paper": 1},
     "known-attention": {"quick": 4, "paper": 2},
 }
 # A rank agreement's interval is over settings.
