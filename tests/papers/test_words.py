@@ -33,6 +33,7 @@ from attnlab.papers.liu2021.word_runs import (
 )
 from attnlab.papers.liu2021.word_settings import POOLING, TF_IDF, WordSettings, on_texts
 from attnlab.sweeps import RunContext
+from tests.conftest import OPTIMISED
 
 pytestmark = pytest.mark.slow
 
@@ -200,12 +201,16 @@ def test_attention_needs_fewer_sentences_but_not_fewer_than_counts_of_the_topic_
 @pytest.mark.parametrize("on", ["topics", "texts"])
 @pytest.mark.parametrize(("student", "variant"), POOLING.items())
 def test_a_student_is_the_variant_that_it_is_named_after(texts, on, student, variant):
-    """To the last bit, whatever other sizes there are: a page shows one number for one model."""
+    """To the last bit, whatever other sizes there are: a page shows one number for one model.
+
+    Programs that are not optimised may differ in their last digit.
+    """
     s = SMALL if on == "topics" else texts
     curve = fit_words(replace(s, student=student), CONTEXT)
     alone = fit_words(replace(s, student=variant, sizes=s.sizes[-1:]), CONTEXT)
     for name in ("accuracy", "entropy", "step_size"):
-        assert float(curve[name][-1]) == float(alone[name][0])
+        expected = pytest.approx(float(alone[name][0]), rel=0 if OPTIMISED else 1e-6, abs=0)
+        assert float(curve[name][-1]) == expected
 
 
 def test_a_course_is_told():
@@ -257,4 +262,4 @@ def test_paper_scale_shows_plain_descent_too():
     assert UnderDescent.of(data).student.values.tolist() == ["mean-pooling", "attention-pooling"]
     assert claim.figures is not None
     drawn = {figure.id for figure in claim.figures(data)}
-    assert {"pooling_curves", "pooling_descent", "pooling_descent_ratio"} <= drawn
+    assert {"pooling_curves", "pooling_descent", "pooling_ratio"} <= drawn

@@ -71,7 +71,7 @@ def side_by_side(parts: Sequence[xr.Dataset], name: str, labels: Iterable[Any]) 
         return table
     seeds = table["seed"].values
     asked = [_asked(part).reindex(seed=seeds).fillna(False).astype(bool) for part in parts]
-    return table.assign_coords(asked=xr.concat(asked, dim=dim))
+    return table.assign_coords(asked=xr.concat(asked, dim=dim, join="outer", fill_value=False))
 
 
 def _asked(part: xr.Dataset) -> xr.DataArray:
