@@ -233,7 +233,10 @@ def test_a_run_that_always_kills_its_process_fails_alone(works, tmp_path, diary,
 
 
 def test_a_run_whose_workers_always_die_fails_alone(works, tmp_path, diary):
-    with local_cluster(1, **{"distributed.scheduler.allowed-failures": 0}) as cluster:
+    # A worker that dies takes along what it was given in advance, here as little as possible.
+    alone = {"allowed-failures": 1, "worker-saturation": 1.0}
+    settings = {f"distributed.scheduler.{name}": value for name, value in alone.items()}
+    with local_cluster(1, **settings) as cluster:
         results = run_plan(
             plan_of(works, "deadly_to_parents", 4, diary=str(diary), label="always"),
             tmp_path / "a",

@@ -197,7 +197,8 @@ class Claims(Experiment[ClaimSettings]):
         seeds = max((entry["looks"][-1]["seeds"] for entry in entries), default=0)
         asked = [entry for entry in entries if entry["verdict"] not in ("reported", "not run")]
         held = sum(entry["verdict"] == "holds" for entry in entries)
-        summary = f"{held} of {len(asked)} claims hold in {seeds} seeds at {settings.scale} scale."
+        of_all = f"{held} of {len(asked)} claims hold at {settings.scale} scale"
+        summary = f"{of_all}, with {seeds} seeds unless a claim says otherwise."
         open_ = sum(entry["verdict"] == "inconclusive" for entry in entries)
         summary += f" {open_} of them {'is' if open_ == 1 else 'are'} undecided." if open_ else ""
         return Answers(

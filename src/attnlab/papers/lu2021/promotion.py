@@ -128,8 +128,8 @@ def _paths(data: Data) -> Figure:
         title="Score and norm rise together",
         choice_label="Start",
         caption="Each thin line is a topic word of one seed from start to end of training (the "
-        "dot). From small embeddings every path goes up and to the right; from large ones it may "
-        "first go back.",
+        "dot). From small embeddings paths go up and to the right, but some under the two-layer head "
+        "turn back for a while; from large ones they may first go back.",
         alt="Paths of topic words in the plane of norm and score.",
     )
 
@@ -222,7 +222,7 @@ def _growth(data: Data) -> Figure:
 claim = Claim(
     id="lu2021.promotion",
     rank=3,
-    title="Score and embedding promote each other, without a setback but under the two-layer head",
+    title="Score and norm of a topic word only rise, and each makes the other rise",
     statement="From small embeddings, a topic word's score and norm only ever rise; until the loss "
     "has halved, each rises slower where the other is frozen.",
     why="Each of the two feeds the other because attention is a factor of the embedding's "

@@ -12,7 +12,7 @@ STORY = Story(
             id="task",
             title="One word of twenty-one tells the label",
             body=(
-                "Take sentences of 21 words. One is a topic word, which tells the label; the "
+                "Take sentences of 21 words. One is a topic word, which tells which of four labels is right; the "
                 "other 20 are drawn from a large dictionary and tell nothing. A model has to "
                 "find out which words matter.",
                 r"Every word has an embedding $\nu$ and a key $\kappa$, vectors that are "
